@@ -85,8 +85,8 @@ def crew_at(place: str, workers: int) -> ConductorContext:
     )  # fmt: skip
     table = CrewTable.open(place)
     return ConductorContext(
-        table=table, place=place, runtime=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
-        judgement=RuleJudgement(), stories=TaskRecoveries(policy("crew"), time.time), now=time.time,
+        table=table, place=place, runtime_dir=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
+        judgement=RuleJudgement(), recoveries=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def measure(place: str, options: argparse.Namespace) -> Measurement:
     crew = crew_at(place, options.workers)
     conductor = Conductor(crew)
     print(f"filling {options.tasks:,} tasks, launching {options.workers} workers", file=sys.stderr)
-    conductor.care()
+    conductor.supervise_and_dispatch()
     _claim_all(place)
     command = [sys.executable, "-m", "bench.crew.scale", "--work", place, *(f"--{name}={getattr(options, name)}" for name in ("workers", "beat", "seconds", "silent", "stale", "seed"))]  # fmt: skip
     workers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -213,8 +213,8 @@ def _measure_turns(conductor: Conductor, options: argparse.Namespace, workers: s
     began, cpu = time.monotonic(), 0.0
     while time.monotonic() - began < options.seconds:
         used = time.thread_time()
-        found.done += conductor.handle() + conductor.care()
-        conductor.over()
+        found.done += conductor.handle_pending() + conductor.supervise_and_dispatch()
+        conductor.finish_if_idle()
         costs.append(time.thread_time() - used)
         cpu += costs[-1]
         time.sleep(options.poll)
@@ -232,8 +232,8 @@ def _wait_for_detection(conductor: Conductor, silent: set[str], options: argpars
     until = time.monotonic() + options.stale + 20 * options.poll
     while len(late) < len(silent) and time.monotonic() < until:
         overdue = {row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed() if row.stale}
-        conductor.handle()
-        conductor.care()
+        conductor.handle_pending()
+        conductor.supervise_and_dispatch()
         for name in silent - late.keys():
             row = table.known(name)
             if row.session_id == "" or row.state is TaskState.EXITED:

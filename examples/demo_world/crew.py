@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, WATCHDOG, MessageType, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.domain.errors import RungError
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
@@ -108,7 +108,7 @@ class DemoCrew:
             return
         asking = len([one for one in table.tasks(TaskState.ERROR, TaskState.NEEDS_REVIEW) if one.needs_person])
         if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # share of the answers
-            table.change(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
+            table.change(row.task_id, note=f"{ASKS_PREFIX} {QUESTIONS[asking]}")
         elif row.state is TaskState.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
             table.answer(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)

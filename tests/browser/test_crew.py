@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from rung.core.crew.contract import ASKS, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, TaskState
 from rung.store.crew.rows import NewTask, TaskLease
 from rung.store.crew.table import CrewTable
 from tests.browser.conftest import up
@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Iterator[CrewTable]:
                             ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
             opened.add(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
         opened.ask_review(opened.claim("asks", "a-session"), "Summary: all of it\nTests: 12 passed", checkpoint=1)
-        opened.change("asks", note=f"{ASKS}shall the prices pass?")
+        opened.change("asks", note=f"{ASKS_PREFIX}shall the prices pass?")
         opened.beat(opened.claim("works", "b-session", "worker-b"), progress="7 of 9 pages")
         opened.hand_off(opened.claim("lost", "c-session"), "HANDOFF: it died three times")
         opened.change("lost", outcome="escalated", note="it died three times")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import ASKS
+from rung.core.crew.contract import ASKS_PREFIX
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
 
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> str:
             table.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
         table.beat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
         table.error(table.claim("task-04", "b-session", "worker-four"), "it broke")
-        table.change("task-04", note=f"{ASKS}which of the two?")
+        table.change("task-04", note=f"{ASKS_PREFIX}which of the two?")
     return at
 
 
@@ -57,7 +57,7 @@ def test_the_board_is_printed_once(place: str) -> None:
 def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
     """Each task takes one line, so that the computed number fits the screen."""
     with CrewTable.open(place) as table:
-        table.change("task-04", note=f"{ASKS} {'a long question ' * 20}", progress="much has been done " * 20)
+        table.change("task-04", note=f"{ASKS_PREFIX} {'a long question ' * 20}", progress="much has been done " * 20)
     lines = run("board", "--once", "--db", place, columns="80").stdout.splitlines()
     assert len([line for line in lines if line.startswith("task")]) == len(lines) - 3 == 7
     assert all(len(line) <= 80 for line in lines)

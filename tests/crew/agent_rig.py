@@ -19,7 +19,7 @@ from tests.hooks.rig import command_line, environment, isolate_network
 
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
-    """One plan with one task."""
+    """Run a plan with one task, and return what the agent and the provider saw."""
     apart = isolate_network()
     root = Path(told["root"])
     for name in ("home", "project"):

@@ -1,4 +1,4 @@
-"""A crew in simulated time: workers that die, stand still, dawdle, loop and talk nonsense, and a conductor that is killed."""
+"""A crew in simulated time: workers die, hang, loop and send invalid reviews, and the conductor is killed."""
 
 from __future__ import annotations
 
@@ -34,32 +34,31 @@ STALE = 120.0
 
 
 class Killed(BaseException):
-    """The conductor, in the middle of whatever it did."""
+    """Kills the simulated conductor at a database write."""
 
 
 @dataclass
 class Worker:
-    """What one simulated process does, a step at a time."""
+    """A simulated worker process, which acts one step at a time."""
 
     task_id: str
     session: str
-    fate: str
-    chance: random.Random
+    fault: str
+    rng: random.Random
     claim: TaskLease | None = None
     alive: bool = True
-    still_until: float = 0.0
+    stopped_until: float = 0.0
     steps: int = 0
-    needed: int = 3
-    said_done: bool = False
+    steps_needed: int = 3
+    requested_review: bool = False
     beat_at: float = 0.0
-    lost: bool = False  # told that its task is another's
 
-    def act(self, table: CrewTable, now: float) -> None:  # a life in one place
-        if not self.alive or now < self.still_until:
+    def act(self, table: CrewTable, now: float) -> None:
+        if not self.alive or now < self.stopped_until:
             return
         try:
             if self.claim is None:
-                if self.fate == "never claims":
+                if self.fault == "never claims":
                     self.alive = False
                     return
                 self.claim = table.claim(self.task_id, self.session)
@@ -75,19 +74,16 @@ class Worker:
                 table.resume(claim)
             elif state is TaskState.REVIEW_APPROVED:
                 table.resume(claim)
-                if self.said_done:
+                if self.requested_review:
                     table.complete(claim)
                     self.alive = False
             elif state is TaskState.WORKING:
                 self._work(table, claim)
-        except LeaseExpired:
-            self.lost = True
-            self.alive = False
-        except (ClaimBlocked, IllegalTransition):
+        except (ClaimBlocked, IllegalTransition, LeaseExpired):
             self.alive = False
 
     def _progress(self) -> str:
-        if self.fate == "loops":
+        if self.fault == "loops":
             return json.dumps(
                 {"tool": "bash", "args": {"command": "make"}, "result": "error: no rule", "i": self.steps}
             )
@@ -95,22 +91,22 @@ class Worker:
 
     def _work(self, table: CrewTable, claim: TaskLease) -> None:
         self.steps += 1
-        if self.fate == "loops":
+        if self.fault == "loops":
             return
-        if self.fate == "dies" and self.steps >= 2:
+        if self.fault == "dies" and self.steps >= 2:
             self.alive = False
-        elif self.fate == "stands still" and self.steps >= 2:
-            self.still_until = float("inf")
-        elif self.fate == "errs" and self.chance.random() < 0.6:
-            table.error(claim, self.chance.choice(ERRORS))
-        elif self.fate == "warns" and self.steps == 1:
+        elif self.fault == "stands still" and self.steps >= 2:
+            self.stopped_until = float("inf")
+        elif self.fault == "errs" and self.rng.random() < 0.6:
+            table.error(claim, self.rng.choice(ERRORS))
+        elif self.fault == "warns" and self.steps == 1:
             table.warn_context(claim, "Context Usage: 70%\nProposal: go on")
-        elif self.fate == "nonsense" and self.chance.random() < 0.5:
+        elif self.fault == "nonsense" and self.rng.random() < 0.5:
             table.ask_review(claim, "done!!", checkpoint=1)
-            self.said_done = True
-        elif self.steps >= self.needed:
-            table.ask_review(claim, review(self.chance.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
-            self.said_done = True
+            self.requested_review = True
+        elif self.steps >= self.steps_needed:
+            table.ask_review(claim, review(self.rng.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
+            self.requested_review = True
 
 
 ERRORS = (
@@ -119,12 +115,12 @@ ERRORS = (
     "Connection reset by peer",
     "the cause is unclear",
 )
-FATES = ("well",) * 12 + ("dies", "stands still", "errs", "warns", "nonsense", "loops", "never claims")
+FAULTS = ("well",) * 12 + ("dies", "stands still", "errs", "warns", "nonsense", "loops", "never claims")
 
 
 @dataclass
 class SimulatedProcesses:
-    """Processes that are objects; who was ended while well is noted."""
+    """Simulated processes. Ending a healthy worker is recorded as a mistake."""
 
     world: World
     running: dict[str, Worker] = field(default_factory=dict)
@@ -133,10 +129,10 @@ class SimulatedProcesses:
     def launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None
     ) -> None:  # the port's
-        chance = self.world.chance
-        fate = chance.choice(FATES) if self.world.stormy else "well"
-        needed = chance.randint(1, 4)
-        self.running[name] = Worker(name, environment["RUNG_SESSION"], fate, chance, needed=needed)
+        rng = self.world.rng
+        fault = rng.choice(FAULTS) if self.world.stormy else "well"
+        steps_needed = rng.randint(1, 4)
+        self.running[name] = Worker(name, environment["RUNG_SESSION"], fault, rng, steps_needed=steps_needed)
 
     def alive(self, name: str) -> bool:
         worker = self.running.get(name)
@@ -157,17 +153,17 @@ class SimulatedProcesses:
         if owns and row.state not in (TaskState.EXITED, TaskState.COMPLETE):
             self.mistakes.append(f"{name}: ended in state {row.state}, before it was marked")
         fresh = self.world.now - worker.beat_at < STALE
-        if owns and fresh and worker.fate != "loops" and not row.outcome and row.state is TaskState.EXITED:
-            self.mistakes.append(f"{name}: was well ({worker.fate}), and was ended: {row.note}")
+        if owns and fresh and worker.fault != "loops" and not row.outcome and row.state is TaskState.EXITED:
+            self.mistakes.append(f"{name}: was well ({worker.fault}), and was ended: {row.note}")
         worker.alive = False
         return None
 
 
 class World:
-    """The clock, the table, the workers, and one conductor after another."""
+    """The clock, the table, the workers and the current conductor."""
 
     def __init__(self, place: Path, seed: int, *, stormy: bool = True, tasks: int = TASKS) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.now = 1_800_000_000.0
         self.stormy = stormy
         self.table = CrewTable.open(str(place / "crew.db"), create=True, clock=lambda: self.now)
@@ -176,9 +172,7 @@ class World:
         self.place = place
         self.processes = SimulatedProcesses(self)
         for n in range(1, tasks + 1):
-            needs = tuple(
-                f"task-{m:02}" for m in self.chance.sample(range(1, n), min(n - 1, self.chance.choice((0, 0, 1))))
-            )
+            needs = tuple(f"task-{m:02}" for m in self.rng.sample(range(1, n), min(n - 1, self.rng.choice((0, 0, 1)))))
             self.table.add(NewTask(task_id=f"task-{n:02}", title=f"task {n}", depends_on=needs, stale_after=STALE))
         self.conductor = self._conductor()
         self.kills = 0
@@ -192,37 +186,37 @@ class World:
         settings = ConductorSettings(workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0)
         crew = ConductorContext(
             table=self.table,
-            place=str(self.place),
-            runtime=self.place / "runtime",
+            table_url=str(self.place),
+            runtime_dir=self.place / "runtime",
             settings=settings,
             processes=self.processes,
             judgement=RuleJudgement(),
-            stories=TaskRecoveries(policy("crew"), lambda: self.now),
+            recoveries=TaskRecoveries(policy("crew"), lambda: self.now),
             now=lambda: self.now,
         )
         return Conductor(crew)
 
     def run(self, hours: float = 48.0) -> None:
         until = self.now + hours * 3600
-        kill_at = {self.chance.randint(5, 60), self.chance.randint(60, 150)} if self.stormy else set()
+        kill_at = {self.rng.randint(5, 60), self.rng.randint(60, 150)} if self.stormy else set()
         turn = 0
         while self.now < until:
             turn += 1
-            self.now += self.chance.uniform(2, 20)
-            for worker in self.chance.sample(list(self.processes.running.values()), len(self.processes.running)):
+            self.now += self.rng.uniform(2, 20)
+            for worker in self.rng.sample(list(self.processes.running.values()), len(self.processes.running)):
                 worker.act(self.table, self.now)
-                if self.stormy and worker.alive and worker.claim and self.chance.random() < 0.002:
+                if self.stormy and worker.alive and worker.claim and self.rng.random() < 0.002:
                     worker.alive = False
             if turn in kill_at:
-                self._kill_in_the_middle()
-            busy = self.conductor.turn()
-            if not busy and self.conductor.over():
+                self._kill_during_a_write()
+            busy = self.conductor.run_once()
+            if not busy and self.conductor.finish_if_idle():
                 return
         raise AssertionError(f"not over after {hours} hours: {self.table.counts()}")
 
-    def _kill_in_the_middle(self) -> None:
-        """Let the conductor die at one of its writes; the next one begins with nothing but the table."""
-        left = self.chance.randint(0, 30)
+    def _kill_during_a_write(self) -> None:
+        """Kill the conductor at one of its writes; the next one starts from the table alone."""
+        left = self.rng.randint(0, 30)
         execute = self.table.connection.execute
 
         def dying(sql: str, values: Sequence[Any] = ()) -> Any:
@@ -232,18 +226,18 @@ class World:
                 raise Killed
             return execute(sql, values)
 
-        self.table.connection.execute = dying  # type: ignore[method-assign]  # the hand of fate
+        self.table.connection.execute = dying  # type: ignore[method-assign]  # injected fault
         try:
-            self.conductor.turn()
+            self.conductor.run_once()
         except Killed:
             self.kills += 1
         finally:
             self.table.connection.execute = execute  # type: ignore[method-assign]  # as above
-            self.table.connection.rollback()  # what the next one to open the file would do
+            self.table.connection.rollback()  # as SQLite does when the next process opens the file
         self.conductor = self._conductor()
 
     def check(self) -> None:
-        """Every task complete or honestly given up, none twice, nobody ended by mistake, nothing left behind."""
+        """Assert that every task is complete or escalated, none twice, and that no process or row is left over."""
         assert self.processes.mistakes == []
         for row in self.table.tasks():
             done = self.table.messages(row.task_id, types=(MessageType.COMPLETION,))

@@ -1,4 +1,4 @@
-"""A task worked by a real coding agent: it claims, errs, gets a fix, is reviewed, completes."""
+"""A real coding agent as a worker: claim, error, fix, review, completion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RIG = Path(__file__).with_name("agent_rig.py")
 
 
 def test_the_real_claude_code_as_a_worker(tmp_path: Path) -> None:
-    """The provider fails it twice, then it works; what the conductor proposed is what the model is told."""
+    """The provider fails twice, then works; the model receives the conductor's fix proposal."""
     turns = [{"tool": "Bash", "input": {"command": "echo 7 > made.txt"}}, {"text": "Done: I wrote made.txt."}]
     script = {"turns": turns, "rules": [{"fault": "overloaded", "tools": True, "request": "1-2"}]}
     told = {

@@ -1,4 +1,4 @@
-"""What the conductor answers, one event at a time, on a clock of its own."""
+"""The conductor's answers, one message at a time, in simulated time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
 from rung.core.crew.liveness import RestartLimits
-from rung.crew.shutdown import end
+from rung.crew.shutdown import shut_down
 from tests.crew.simulated import World
 from tests.crew.stormy_worker import review
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """One task, nobody launched for it: the test itself is its worker."""
+    """Return a world with one task and no launched worker: the test is the worker."""
     made = World(tmp_path, 0, stormy=False, tasks=1)
     made.table.change("task-01", command=[])
     return made
@@ -42,16 +42,16 @@ def said(world: World, kind: MessageType) -> list[str]:
 
 
 def test_five_corrections_for_life_then_the_plan(world: World) -> None:
-    """The sixth error is not corrected any more, also where the session changed between; nobody has another plan."""
+    """The sixth error gets no fix, also across sessions; without another plan the task is escalated."""
     claim = claimed(world)
     for n in range(1, 7):
         if n == 4:  # another session, which the contract's counter begins anew for
             world.table.hand_off(claim, "enough")
-            world.conductor.handle()
+            world.conductor.handle_pending()
             claim = claimed(world, "s2")
             assert task(world).retry_count == 0
         world.table.error(claim, f"ImportError: No module named foo{n}")
-        world.conductor.handle()
+        world.conductor.handle_pending()
         if n < 6:
             assert task(world).state is TaskState.FIX_PROPOSED
             assert said(world, MessageType.FIX_PROPOSAL)[-1].startswith(f"FIX PROPOSAL (Retry {n}/5)")
@@ -61,16 +61,16 @@ def test_five_corrections_for_life_then_the_plan(world: World) -> None:
 
 
 def test_corrections_of_earlier_incidents_count(world: World) -> None:
-    """A review that passes ends an incident, and the next one of the same task has only the corrections that are left."""
+    """An approved review closes the incident; the next one of the task has only the remaining fixes."""
     claim = claimed(world)
     for n in range(1, 7):
         if n in (3, 5):
             world.table.ask_review(claim, review(0), checkpoint=n)
-            world.conductor.handle()
+            world.conductor.handle_pending()
             assert (task(world).state, task(world).history) == (TaskState.REVIEW_APPROVED, [])
             world.table.resume(claim)
         world.table.error(claim, f"ImportError: No module named foo{n}")
-        world.conductor.handle()
+        world.conductor.handle_pending()
         if n < 6:
             assert task(world).state is TaskState.FIX_PROPOSED
             world.table.resume(claim)
@@ -78,28 +78,28 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
 
 
 def test_a_workers_exit_code_names_its_error(world: World) -> None:
-    """Tool and exit code of the report are in the evidence that the kind is read from."""
+    """Tool and exit code of the report are part of the classified evidence."""
     claim = claimed(world)
     world.table.error(claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137")
-    world.conductor.handle()
+    world.conductor.handle_pending()
     failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
     assert (failure["kind"], failure["evidence"]["tool"]) == ("resource_exhausted", "bash")
 
 
 def test_an_error_that_two_corrections_did_not_change_is_called_that(world: World) -> None:
-    """The third proposal for the same error says that the plan may be what is wrong."""
+    """The third proposal for one error says that the plan may be wrong."""
     claim = claimed(world)
     for _ in range(3):
         world.table.error(claim, "ImportError: No module named foo")
-        world.conductor.handle()
+        world.conductor.handle_pending()
         world.table.resume(claim)
     first, _, third = said(world, MessageType.FIX_PROPOSAL)
-    assert "Two corrections have not changed this error" in third
-    assert "Two corrections" not in first
+    assert "Two fixes have not changed this error" in third
+    assert "Two fixes" not in first
 
 
 def test_errors_come_before_reviews_and_both_before_ends(tmp_path: Path) -> None:
-    """Of several at once: the order in which they are answered."""
+    """Pending tasks are handled in this order: errors, reviews, exits."""
     world = World(tmp_path, 0, stormy=False, tasks=3)
     for n in (1, 2, 3):
         world.table.change(f"task-0{n}", command=[], depends_on=[])
@@ -107,7 +107,7 @@ def test_errors_come_before_reviews_and_both_before_ends(tmp_path: Path) -> None
     world.table.hand_off(claims[1], "gone")
     world.table.ask_review(claims[2], "x", checkpoint=1)
     world.table.error(claims[3], "typo")
-    world.conductor.handle()
+    world.conductor.handle_pending()
     answers = [m.task_id for m in world.table.messages() if m.from_session == CONDUCTOR]
     assert answers[-3:] == ["task-03", "task-02", "task-01"]
 
@@ -121,10 +121,10 @@ def test_errors_come_before_reviews_and_both_before_ends(tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_context_warnings_are_weighed_and_never_counted(world: World, body: str, state: TaskState) -> None:
-    """Proceed, override, or stop and hand over; the task's errors stay what they were."""
+    """A context warning is answered with proceed, override or stop, and is not counted as an error."""
     claim = claimed(world)
     world.table.warn_context(claim, body)
-    world.conductor.handle()
+    world.conductor.handle_pending()
     assert task(world).state is state
     assert (task(world).error_tries, task(world).warnings) == (0, 1)
 
@@ -134,56 +134,56 @@ def test_context_warnings_are_weighed_and_never_counted(world: World, body: str,
     [(0, TaskState.REVIEW_APPROVED), (4, TaskState.REVIEW_APPROVED), (5, TaskState.REVIEW_APPROVED), (6, TaskState.REVIEW_FAILED), (9, TaskState.REVIEW_FAILED)],
 )  # fmt: skip
 def test_reviews_by_their_grade(world: World, smoothness: int, state: TaskState) -> None:
-    """0 to 4 pass, 5 after a deep reading, 6 and worse go back."""
+    """0 to 4 are approved, 5 after a full review, 6 and worse are sent back."""
     claim = claimed(world)
     world.table.ask_review(claim, review(smoothness), checkpoint=1)
-    world.conductor.handle()
+    world.conductor.handle_pending()
     assert task(world).state is state
 
 
 def test_a_review_that_does_not_end(world: World) -> None:
-    """Five rounds at one checkpoint are answered; the sixth is the plan's trouble, and a person's."""
+    """Five reviews of one checkpoint are answered; the sixth leads to replanning and escalation."""
     claim = claimed(world)
     for _ in range(5):
         world.table.ask_review(claim, review(7), checkpoint=1)
-        world.conductor.handle()
+        world.conductor.handle_pending()
         assert task(world).state is TaskState.REVIEW_FAILED
         world.table.resume(claim)
     world.table.ask_review(claim, review(7), checkpoint=1)
-    world.conductor.handle()
+    world.conductor.handle_pending()
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
 
 
 def test_a_second_session_that_came_too_late(world: World) -> None:
-    """Its row is cleaned up, the first one goes on."""
+    """The fallback row of a blocked claim is removed, and the owner continues."""
     from rung.core.domain.errors import ClaimBlocked
 
     claim = claimed(world)
     with pytest.raises(ClaimBlocked):
         claimed(world, "s2")
     assert len(world.table.fallbacks()) == 1
-    world.conductor.handle()
+    world.conductor.handle_pending()
     assert world.table.fallbacks() == []
     assert world.table.beat(claim) is TaskState.WORKING
 
 
 def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
-    """Also one that waits for an answer, or never beat: within one look after its patience is over."""
+    """A stale worker is evicted by the next check, also while it waits for an answer."""
     claim = claimed(world)
     world.table.error(claim, "typo")
-    world.conductor.handle()
+    world.conductor.handle_pending()
     world.now += 119
-    assert world.conductor.care() == 0
+    assert world.conductor.supervise_and_dispatch() == 0
     world.now += 5
-    assert world.conductor.care() == 1
+    assert world.conductor.supervise_and_dispatch() == 1
     assert task(world).state is TaskState.EXITED
-    world.conductor.handle()
+    world.conductor.handle_pending()
     assert task(world).open_for_claim
     assert task(world).redispatches == 1
 
 
 def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
-    """A task whose instruction file is not there is not given to anybody, and said to be so."""
+    """A task without its instruction file is not dispatched but escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)
     world.table.change("task-01", instruction_path=str(tmp_path / "nothing.md"))
     world.run()
@@ -192,28 +192,28 @@ def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
 
 
 def test_a_conductors_own_end_counts_against_nobody(tmp_path: Path) -> None:
-    """It ends all its workers, which were well: its successor begins all of them again, whatever the limits are."""
+    """A shutdown ends healthy workers; the next conductor restarts them all without counting against limits."""
     world = World(tmp_path, 0, stormy=False, tasks=8)
     world.conductor.crew.settings = replace(world.conductor.crew.settings, limits=RestartLimits())
     for n in range(1, 9):
         world.table.change(f"task-0{n}", depends_on=[])
-    world.conductor.turn()
+    world.conductor.run_once()
     for worker in world.processes.running.values():
         worker.act(world.table, world.now)
-    end(world.conductor.crew, "context runs out")
+    shut_down(world.conductor.crew, "context runs out")
     assert world.table.counts()[TaskState.EXITED] == 8
     world.table.own_state(CONDUCTOR, TaskState.WATCHING)
-    world.conductor.turn()
+    world.conductor.run_once()
     assert len(world.table.running()) == 8
     assert {row.redispatches for row in world.table.tasks()} == {0}
 
 
 def test_what_is_known_of_loops_goes_with_the_worker(world: World) -> None:
-    """Ten thousand tasks later the conductor remembers no more than of those at work."""
+    """The loop detectors' state is dropped with the worker it belongs to."""
     claim = claimed(world)
     world.table.beat(claim, progress='{"tool": "bash", "args": "make", "result": "x", "i": 1}')
-    world.conductor.care()
-    assert len(world.conductor.crew.loops) == 1
+    world.conductor.supervise_and_dispatch()
+    assert len(world.conductor.crew.loop_states) == 1
     world.table.hand_off(claim, "done")
-    world.conductor.care()
-    assert world.conductor.crew.loops == {}
+    world.conductor.supervise_and_dispatch()
+    assert world.conductor.crew.loop_states == {}

@@ -1,4 +1,4 @@
-"""A crew as a user runs it: real commands, a real watchdog, a person's word, another plan."""
+"""A crew as a user runs it: real processes, a watchdog, a person's answers and a new plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SLOW = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.1", "--
 
 
 class Place:
-    """A folder with a plan, and a crew in it."""
+    """A folder with a plan and the crew that runs it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -125,7 +125,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def test_a_plan_is_carried_out(place: Place) -> None:
-    """Exit code 0, every task complete, its journal kept, no PID file left."""
+    """Exit code 0, every task complete, no PID file left."""
     place.plan([{"id": "task-01"}, {"id": "task-02", "depends_on": ["task-01"]}], workers=2)
     place.start()
     code, said = place.end()
@@ -137,7 +137,7 @@ def test_a_plan_is_carried_out(place: Place) -> None:
 
 
 def test_the_conductor_waits_for_its_watchdog(place: Place) -> None:
-    """Nothing is given out before the watchdog has confirmed; its row says that it has."""
+    """No task is dispatched before the watchdog has confirmed."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
     place.until_state("task-01", TaskState.WORKING)
@@ -145,7 +145,7 @@ def test_the_conductor_waits_for_its_watchdog(place: Place) -> None:
 
 
 def test_each_replaces_the_other(place: Place) -> None:
-    """The watchdog is killed, and the conductor replaces it; the conductor is killed, and the watchdog replaces that."""
+    """A killed watchdog is replaced by the conductor, a killed conductor by the watchdog."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
     place.until_state("task-01", TaskState.WORKING)
@@ -160,7 +160,7 @@ def test_each_replaces_the_other(place: Place) -> None:
 
 
 def test_a_hand_over_keeps_its_order(place: Place) -> None:
-    """Handoff file, memory, workers marked and then ended, and last the state that starts a successor, who goes on."""
+    """A hand-over writes its files, marks and ends the workers, then sets the state that starts the next conductor."""
     place.plan([{"id": "task-01", "command": SLOW}])
     place.start()
     place.until_state("task-01", TaskState.WORKING)
@@ -180,7 +180,7 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
 
 
 def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
-    """Killed again and again before anything moves: after three relaunches without progress the watchdog stops."""
+    """After three relaunches without progress, the watchdog gives up."""
     place.plan([{"id": "task-01", "command": SLOW}], poll=0.5)
     place.start()
     place.until_state("task-01", TaskState.WORKING)
@@ -200,7 +200,7 @@ def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
 
 
 def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
-    """130, the worker marked and gone, and the same command goes on where it stopped."""
+    """Ctrl-C exits with 130, marks and ends the worker; the same command resumes."""
     place.plan([{"id": "task-01", "command": SLOW}, {"id": "task-02"}], workers=2)
     place.start()
     place.until_state("task-01", TaskState.WORKING)
@@ -220,7 +220,7 @@ def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
 
 
 def test_a_person_answers(place: Place) -> None:
-    """In an attended crew a task that needs a person waits for one; what is told goes to its worker as it is."""
+    """In an attended crew, a task waits for a person, whose reply reaches its worker unchanged."""
     script = place.folder / "needs.sh"
     script.write_text(
         "read -r line\ncase \"$line\" in *use\\ port\\ 8*) echo done;; *) echo 'invalid x-api-key' >&2; exit 1;; esac\n"
@@ -237,7 +237,7 @@ def test_a_person_answers(place: Place) -> None:
 
 
 def test_a_new_plan_is_carried_over(place: Place) -> None:
-    """The replanner is given the blocker report; its plan revises one task, adds one, removes one, rolls back first."""
+    """The replanner gets the blocker report; its plan revises, adds and removes tasks, and rolls back first."""
     bad = [
         *RUNG,
         "worker",
@@ -297,7 +297,7 @@ def test_a_new_plan_is_carried_over(place: Place) -> None:
 
 
 def test_a_plan_that_cannot_run_is_refused(place: Place) -> None:
-    """One line, exit code 2, and no table is made for it."""
+    """A plan with a conflict is rejected with one line and exit code 2."""
     place.plan([{"id": "task-01", "writes": ["a.py"]}, {"id": "task-02", "writes": ["a.py"]}])
     done = place.say("crew", "run", str(place.folder / "plan.toml"))
     assert done.returncode == 2
@@ -306,7 +306,7 @@ def test_a_plan_that_cannot_run_is_refused(place: Place) -> None:
 
 
 def test_a_worker_that_knows_only_sql(place: Place) -> None:
-    """The sqlite3 shell against a running conductor: claim, error, the fix, review, approval, completion."""
+    """The sqlite3 shell works with a running conductor: claim, error, fix, review, approval, completion."""
     place.plan([{"id": "task-01"}], worker=["true"], stale_after=60.0, claim_within=600.0)
     assert place.say("crew", "init").returncode == 0
     assert place.say("crew", "add", "task-02", "--body", "by hand").returncode == 0
@@ -333,7 +333,7 @@ def test_a_worker_that_knows_only_sql(place: Place) -> None:
 
 
 def another(file: Path, before: ProcessId) -> bool:
-    """Has another process taken its place?"""
+    """Return whether another live process has taken the place of this one."""
     now = read_pid(file)
     return now is not None and now != before and is_alive(now)
 

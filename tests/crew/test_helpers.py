@@ -1,4 +1,4 @@
-"""A conductor's helpers: each failure answered in its own way, three tries, then a report."""
+"""Helper commands: recovery by kind of failure, three attempts, then a report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
 from rung.core.policy.budget import RetryBudget
 from rung.core.policy.policy import preset
 from rung.core.policy.presets import HELPER
-from rung.crew.dispatch import instructed
+from rung.crew.dispatch import ensure_instructions
 from rung.crew.judgement import CommandJudgement
-from rung.crew.subagent import ask
+from rung.crew.subagent import ask_command
 from rung.testing import FakeClock
 from tests.crew.simulated import World
 
@@ -31,7 +31,7 @@ def script(path: Path, body: str) -> list[str]:
 
 
 def helper(tmp_path: Path, *answers: str) -> list[str]:
-    """A command that gives these answers one after the other, and notes what it was asked; `!` is said with a bad exit."""
+    """Return a command that prints these answers in turn and records its input; `!` marks an error exit."""
     return script(
         tmp_path / "helper.py",
         f"""
@@ -56,26 +56,26 @@ FINE = '{"fix": "x"}'
 
 
 def test_a_good_answer_needs_one_try(tmp_path: Path) -> None:
-    """One question, no report."""
+    """A valid answer needs one question and writes no report."""
     report = tmp_path / "e.md"
-    assert ask(helper(tmp_path, FINE), QUESTION, report=report) == {"fix": "x"}
+    assert ask_command(helper(tmp_path, FINE), QUESTION, report=report) == {"fix": "x"}
     assert asked(tmp_path) == [QUESTION]
     assert not report.exists()
 
 
 def test_transient_trouble_is_asked_again_unchanged(tmp_path: Path) -> None:
-    """The question stays the same, and there is a pause with jitter before each further try."""
+    """A transient failure is retried with the same question, after a backoff with jitter."""
     clock = FakeClock()
     command = helper(tmp_path, "!503 service unavailable", "!connection reset by peer", FINE)
-    assert ask(command, QUESTION, clock=clock, jitter=lambda: 0.5) == {"fix": "x"}
+    assert ask_command(command, QUESTION, clock=clock, jitter=lambda: 0.5) == {"fix": "x"}
     assert asked(tmp_path) == [QUESTION] * 3
     assert clock.sleeps == [0.5, 1.0]
 
 
 def test_three_tries_and_no_more(tmp_path: Path) -> None:
-    """Transient trouble that does not pass is reported after the third try."""
+    """A persistent transient failure is reported after the third attempt."""
     report = tmp_path / "reports" / "e.md"
-    assert ask(helper(tmp_path, "!503 service unavailable"), QUESTION, clock=FakeClock(), report=report) is None
+    assert ask_command(helper(tmp_path, "!503 service unavailable"), QUESTION, clock=FakeClock(), report=report) is None
     assert len(asked(tmp_path)) == 3
     text = report.read_text()
     assert text.startswith(f"The question 'propose' to {sys.executable} was not answered.")
@@ -83,46 +83,49 @@ def test_three_tries_and_no_more(tmp_path: Path) -> None:
 
 
 def test_the_shared_retry_budget_is_honoured(tmp_path: Path) -> None:
-    """With no retries left in the process, transient trouble is not asked again unchanged."""
+    """With an empty retry budget, a transient failure is not retried."""
     empty = RetryBudget(capacity=1)  # less than one retry takes
     assert (
-        ask(helper(tmp_path, "!503 service unavailable", FINE), QUESTION, clock=FakeClock(), retry_budget=empty) is None
+        ask_command(helper(tmp_path, "!503 service unavailable", FINE), QUESTION, clock=FakeClock(), retry_budget=empty)
+        is None
     )
     assert len(asked(tmp_path)) == 1
 
 
 def test_a_wrong_answer_is_told_what_is_wrong(tmp_path: Path) -> None:
-    """The correction stands in the next question, which is still JSON."""
-    assert ask(helper(tmp_path, "hm", FINE), QUESTION) == {"fix": "x"}
+    """The next question contains the correction and is still JSON."""
+    assert ask_command(helper(tmp_path, "hm", FINE), QUESTION) == {"fix": "x"}
     first, second = asked(tmp_path)
     assert first == QUESTION
     assert second == {**QUESTION, "correction": "malformed_output: the answer is not a JSON object"}
 
 
 def test_a_wrong_question_is_told_what_to_look_up(tmp_path: Path) -> None:
-    """What the helper did not find is named in the next question."""
-    assert ask(helper(tmp_path, "!cat: skills/writing.md: No such file or directory", FINE), QUESTION) == {"fix": "x"}
+    """The next question names what the helper did not find."""
+    assert ask_command(helper(tmp_path, "!cat: skills/writing.md: No such file or directory", FINE), QUESTION) == {
+        "fix": "x"
+    }
     assert "skills/writing.md" in asked(tmp_path)[1]["look_up"]
 
 
 def test_the_same_error_in_spite_of_its_correction(tmp_path: Path) -> None:
-    """A correction that did not help is not given twice."""
+    """An error that was already added to the question is not retried."""
     report = tmp_path / "e.md"
-    assert ask(helper(tmp_path, "hm"), QUESTION, report=report) is None
+    assert ask_command(helper(tmp_path, "hm"), QUESTION, report=report) is None
     assert len(asked(tmp_path)) == 2
     assert "BLOCKED: malformed_output" in report.read_text()
 
 
 def test_three_different_errors_are_enough(tmp_path: Path) -> None:
-    """Each new error is answered, but the third try is the last."""
+    """Each new error is added to the question, but the third attempt is the last."""
     command = helper(tmp_path, "hm", "!cat: a/b.md: No such file or directory", "!permission denied", FINE)
-    assert ask(command, QUESTION, clock=FakeClock()) is None
+    assert ask_command(command, QUESTION, clock=FakeClock()) is None
     assert len(asked(tmp_path)) == 3
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_where_a_helpers_failure_enters(kind: Kind) -> None:
-    """What passes is repeated, what can be told is corrected, and what neither helps goes to a person at once."""
+    """Each kind enters the helper ladder at retry, fix or person."""
     rung = HELPER.rungs[HELPER.entry_index(Failure(kind, retryable=False, rule="test", evidence=Evidence()))].name
     person = kind in GROUPS["crew"][4:] or kind in {
         Kind.SCOPE_CONFLICT,
@@ -140,31 +143,31 @@ def test_where_a_helpers_failure_enters(kind: Kind) -> None:
 
 
 def test_a_helpers_policy() -> None:
-    """Three attempts in all, under the template for helpers."""
+    """The `helper` policy has three attempts."""
     policy = preset(HELPER, "helper")
     assert (policy.name, policy.budget.attempts, policy.ladder.rungs[1].tries) == ("helper", 3, 3)
 
 
 def test_systemic_trouble_is_not_asked_again(tmp_path: Path) -> None:
-    """A missing key is no question of words: one try."""
-    assert ask(helper(tmp_path, "!401 invalid api key"), QUESTION) is None
+    """An authentication error is not retried."""
+    assert ask_command(helper(tmp_path, "!401 invalid api key"), QUESTION) is None
     assert len(asked(tmp_path)) == 1
 
 
 def test_a_prompt_in_its_place(tmp_path: Path) -> None:
-    """Where {prompt} stands in the command, the question stands there."""
+    """`{prompt}` in the command is replaced by the question."""
     echo = script(tmp_path / "echo.py", "import sys; print(sys.argv[1], sys.stdin.read())")
-    assert ask([*echo, "{prompt}"], QUESTION) == QUESTION
+    assert ask_command([*echo, "{prompt}"], QUESTION) == QUESTION
 
 
 def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """Nothing of it stays behind, at any try."""
+    """A command that times out is killed in every attempt."""
     marks = tmp_path / "pids"
     slow = script(
         tmp_path / "slow.py",
         "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(60)",
     )
-    assert ask([*slow, str(marks)], QUESTION, seconds=1.0, clock=FakeClock()) is None
+    assert ask_command([*slow, str(marks)], QUESTION, seconds=1.0, clock=FakeClock()) is None
     pids = marks.read_text().split()
     assert len(pids) == 3
     for pid in pids:
@@ -173,17 +176,17 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
-    """A missing program is started once, whatever the question; no program at all is a mistake."""
+    """A missing program is tried once; an empty command is an error."""
     report, clock = tmp_path / "e.md", FakeClock()
-    assert ask([str(tmp_path / "gone")], {"question": "review"}, report=report, clock=clock) is None
+    assert ask_command([str(tmp_path / "gone")], {"question": "review"}, report=report, clock=clock) is None
     assert "The question 'review'" in report.read_text()
     assert report.read_text().count("- not_found: ") == 1
     with pytest.raises(ConfigError):
-        ask([], {})
+        ask_command([], {})
 
 
 def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
-    """An empty or missing instruction file is replaced by what the judge writes, whole; a task without one is escalated."""
+    """The judge rewrites a missing or empty instruction file; without a judge the task is escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)
     path = tmp_path / "new" / "task-01.md"
     world.table.change("task-01", instruction_path=str(path))
@@ -191,9 +194,9 @@ def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
     assert row is not None
     crew = world.conductor.crew
     judge = CommandJudgement(helper(tmp_path, '{"instructions": "Do it."}'))
-    assert instructed(replace(crew, judgement=judge), row)
+    assert ensure_instructions(replace(crew, judgement=judge), row)
     assert path.read_text() == "Do it."
     assert [entry.name for entry in path.parent.iterdir()] == ["task-01.md"]
-    assert instructed(crew, row)
+    assert ensure_instructions(crew, row)
     path.write_text(" \n")
-    assert not instructed(crew, row)
+    assert not ensure_instructions(crew, row)

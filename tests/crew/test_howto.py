@@ -1,4 +1,4 @@
-"""The page on conducting a crew is true: its files and commands, run one after another in an empty folder."""
+"""The page on running a crew: its files and commands work in an empty folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 240
 
 
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    """Files are those that their first line names; every command ends with 0, and nothing runs on afterwards."""
+    """Every command on the page exits with 0 and leaves no process running."""
     folder = tmp_path / "empty"
     folder.mkdir()
     environment = {

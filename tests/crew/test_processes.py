@@ -1,4 +1,4 @@
-"""Processes told apart by more than their number."""
+"""Worker processes: PID files, identity and termination."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def processes(tmp_path: Path) -> Iterator[RealProcesses]:
 
 
 def test_the_file_is_there_before_the_command_runs(processes: RealProcesses, tmp_path: Path) -> None:
-    """A command that looks for its own PID file finds it: there is no moment in which nobody knows of it."""
+    """The PID file exists before the command starts, so no process is ever untracked."""
     look = (
         f"import os; open({str(tmp_path / 'seen')!r}, 'w').write(open({str(tmp_path / 'pids' / 'one.pid')!r}).read())"
     )
@@ -56,7 +56,7 @@ def test_the_file_is_there_before_the_command_runs(processes: RealProcesses, tmp
 
 
 def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -> None:
-    """The file of a dead process, whose number a living one got: it is not alive, and ending it ends nobody."""
+    """A PID file whose number was reused is not alive, and ending it signals no process."""
     stranger = subprocess.Popen(SLEEP, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
         now = lookup(stranger.pid)
@@ -75,7 +75,7 @@ def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -
 
 
 def test_one_that_ignores_being_asked_is_made_to(processes: RealProcesses, tmp_path: Path) -> None:
-    """SIGTERM, the grace, SIGKILL; and then the file is gone."""
+    """A process that ignores SIGTERM gets SIGKILL after the grace period, and its PID file is removed."""
     processes.launch("deaf", DEAF, {}, None)
     until(lambda: "up" in processes.output("deaf"))
     pid = processes.pid("deaf")
@@ -86,7 +86,7 @@ def test_one_that_ignores_being_asked_is_made_to(processes: RealProcesses, tmp_p
 
 
 def test_what_a_worker_started_goes_with_it(processes: RealProcesses, tmp_path: Path) -> None:
-    """A worker that died and left a child behind: the child is ended too."""
+    """The child of a dead worker is ended with it."""
     code = f"import subprocess, os, sys; child = subprocess.Popen({SLEEP!r}); open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid)); os._exit(1)"
     processes.launch("parent", [sys.executable, "-c", code], {}, None)
     until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
@@ -102,7 +102,7 @@ def test_what_a_worker_started_goes_with_it(processes: RealProcesses, tmp_path: 
 
 
 def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses) -> None:
-    """A stopped process is alive and stands still; asked to end, it is woken to hear it."""
+    """A stopped process (SIGSTOP) is alive and can be ended."""
     processes.launch("still", SLEEP, {}, None)
     until(lambda: "up" in processes.output("still"))
     pid = processes.pid("still")
@@ -115,7 +115,7 @@ def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses
 
 
 def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path) -> None:
-    """Another conductor, in another process, finds by the files who is alive."""
+    """Another conductor process finds live workers by their PID files."""
     processes.launch("one", SLEEP, {"RUNG_TASK": "task-01"}, tmp_path)
     ask = f"from rung.adapters.system.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
@@ -124,14 +124,14 @@ def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path)
 
 
 def test_a_zombie_is_dead() -> None:
-    """A process that ended and was not waited for is nobody."""
+    """A zombie process counts as gone."""
     child = subprocess.Popen([sys.executable, "-c", ""])
     until(lambda: lookup(child.pid) is None)
     child.wait()
 
 
 def test_a_file_one_cannot_read_is_nobodys(tmp_path: Path) -> None:
-    """Empty, half written or nonsense: no process, no error."""
+    """An empty or invalid PID file names no process and raises no error."""
     file = tmp_path / "x.pid"
     assert read_pid(file) is None
     for text in ("", "abc", "\x00\xff", "12"):

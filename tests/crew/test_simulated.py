@@ -17,7 +17,7 @@ SEEDS = int(os.environ.get("RUNG_CREW_SEEDS", "12"))
 
 
 def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
-    """Eight workers do forty tasks, in the order their dependencies ask for."""
+    """Eight workers complete forty tasks in dependency order."""
     world = World(tmp_path, 0, stormy=False)
     world.run()
     world.check()
@@ -26,7 +26,7 @@ def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_in_a_storm_every_task_ends_honestly(tmp_path: Path, seed: int) -> None:
-    """Workers die, stand still, loop and talk nonsense, the conductor is killed twice: nothing is lost or done twice."""
+    """Workers fail in every way and the conductor is killed twice: no task is lost or done twice."""
     world = World(tmp_path, seed)
     world.run()
     world.check()

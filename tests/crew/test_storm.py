@@ -1,4 +1,4 @@
-"""A real crew in a real storm: processes killed, stopped, slow, looping and lying, and the conductor killed twice."""
+"""A crew of real processes under faults: workers are killed, stopped or loop, and the conductor is killed twice."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WORKER = Path(__file__).with_name("stormy_worker.py")
 
 
 class Storm:
-    """A crew that is being conducted, and the hand that strikes at it."""
+    """A running crew, and the faults injected into it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.db = folder / "crew.db"
         self.pids = folder / "crew.db.d" / "pids"
-        self.chance = random.Random(SEED)
+        self.rng = random.Random(SEED)
         crew = {
             "name": "storm", "workers": 8, "worker": [sys.executable, str(WORKER), str(SEED), str(folder)],
             "poll": 0.3, "beat": 1.0, "stale_after": STALE, "grace": 2.0, "claim_within": 60.0,
@@ -45,7 +45,7 @@ class Storm:
         }  # fmt: skip
         lines = ["[crew]", to_toml(crew)]
         for n in range(1, TASKS + 1):
-            needs = [f"task-{m:02}" for m in self.chance.sample(range(1, n), 1)] if n > 8 and n % 4 == 0 else []
+            needs = [f"task-{m:02}" for m in self.rng.sample(range(1, n), 1)] if n > 8 and n % 4 == 0 else []
             lines += ["[[task]]", to_toml({"id": f"task-{n:02}", "instruction": f"do {n}", "depends_on": needs})]
         (folder / "plan.toml").write_text("\n".join(lines))
         self.environment = {**os.environ, "RUNG_JOURNAL": str(folder / "journal.db"), "RUNG_CREW": str(self.db)}
@@ -56,18 +56,18 @@ class Storm:
         with (self.folder / "front.log").open("wb") as log:
             return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
 
-    def strike(self) -> None:
-        """Now and then somebody is killed, or stopped for a moment that is shorter than patience."""
+    def inject_fault(self) -> None:
+        """Sometimes kill a worker, or stop one for less than the stale threshold."""
         for until, number in [one for one in self.stopped if one[0] < time.monotonic()]:
             self.stopped.remove((until, number))
             self.send_signal(number, signal.SIGCONT)
         workers = sorted(self.pids.glob("task-*.pid"))
-        if not workers or self.chance.random() > 0.15:
+        if not workers or self.rng.random() > 0.15:
             return
-        pid = read_pid(self.chance.choice(workers))
+        pid = read_pid(self.rng.choice(workers))
         if pid is None or not is_alive(pid):
             return
-        if self.chance.random() < 0.4:
+        if self.rng.random() < 0.4:
             self.send_signal(pid.number, signal.SIGKILL)
         else:
             self.send_signal(pid.number, signal.SIGSTOP)
@@ -79,15 +79,15 @@ class Storm:
         except ProcessLookupError:
             return
 
-    def kill_the_conductor(self) -> None:
-        """And see that there is another one."""
+    def kill_conductor(self) -> None:
+        """Kill the conductor and wait for its replacement."""
         file = self.pids / "conductor.pid"
         first = read_pid(file)
         assert first is not None
         os.kill(first.number, signal.SIGKILL)
         until = time.monotonic() + 60
         while (now := read_pid(file)) is None or now == first or not is_alive(now):
-            assert time.monotonic() < until, "nobody took the conductor's place"
+            assert time.monotonic() < until, "the conductor was not replaced"
             time.sleep(0.1)
 
 
@@ -97,27 +97,27 @@ def storm(tmp_path: Path) -> Iterator[Storm]:
     yield made
     for _, number in made.stopped:
         made.send_signal(number, signal.SIGCONT)
-    for number in mine(made.db):
+    for number in crew_processes(made.db):
         made.send_signal(number, signal.SIGKILL)
 
 
-def mine(db: Path) -> list[int]:
-    """Every process that was told of this crew, but for us and the front."""
+def crew_processes(db: Path) -> list[int]:
+    """Return the processes with this crew in their environment, except the test itself."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                told = f"RUNG_CREW={db}".encode() in (entry / "environ").read_bytes().split(b"\0")
-                dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                belongs = f"RUNG_CREW={db}".encode() in (entry / "environ").read_bytes().split(b"\0")
+                is_zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
             except OSError:
                 continue
-            if told and not dead:
+            if belongs and not is_zombie:
                 found.append(int(entry.name))
     return found
 
 
 def test_a_crew_in_a_storm(storm: Storm) -> None:
-    """Every task ends complete or honestly given up, none twice, nobody well is ended, nothing is left behind."""
+    """Every task ends complete or escalated, none twice; no healthy worker is ended, no process is left."""
     front = storm.start()
     table = None
     deadline = time.monotonic() + LONG
@@ -129,10 +129,10 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
             table = CrewTable.open(str(storm.db))
         if table is None:
             continue
-        storm.strike()
+        storm.inject_fault()
         if kills_at and table.counts()[TaskState.COMPLETE] >= kills_at[0]:
             kills_at.pop(0)
-            storm.kill_the_conductor()
+            storm.kill_conductor()
     assert table is not None
     assert kills_at == []
     log = (storm.folder / "front.log").read_text() + (storm.folder / "crew.db.d/logs/conductor.log").read_text()
@@ -148,13 +148,13 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
             assert (storm.folder / f"crew.db.d/escalations/{row.task_id}.md").exists()
     assert sum(row.state is TaskState.COMPLETE for row in rows) > TASKS * 0.7, log
     ended = storm.folder / "ended.jsonl"
-    for told in map(json.loads, ended.read_text().splitlines() if ended.exists() else ()):
-        assert not told["mine"] or told["state"] in ("exited", "complete"), told
-        assert not told["mine"] or told["state"] != "exited" or told["fate"] in ("loops", "stands still"), told
+    for record in map(json.loads, ended.read_text().splitlines() if ended.exists() else ()):
+        assert not record["mine"] or record["state"] in ("exited", "complete"), record
+        assert not record["mine"] or record["state"] != "exited" or record["fault"] in ("loops", "stands still"), record
     assert front.returncode in (0, 3)
     until = time.monotonic() + 20
-    while mine(storm.db) and time.monotonic() < until:
+    while crew_processes(storm.db) and time.monotonic() < until:
         time.sleep(0.1)
-    assert mine(storm.db) == []
+    assert crew_processes(storm.db) == []
     assert list(storm.pids.iterdir()) == []
     table.close()

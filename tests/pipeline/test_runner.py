@@ -1,4 +1,4 @@
-"""`rung pipeline` on real commands: what is asked, what is kept, where it stops, and how it goes on."""
+"""`rung pipeline` with real commands: prompts, outputs, recovery, reports and resumption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.pipeline.stage_signal import StageEnding, parse
+from rung.core.pipeline.stage_signal import StageEnding, parse_signal
 from rung.core.policy.serializer import to_toml
 from rung.store import open_journal
 
@@ -44,7 +44,7 @@ sys.exit(answer.get("exit", 0))
 
 
 class World:
-    """A folder with a pipeline in it."""
+    """A folder with a pipeline and scripted agents."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class World:
         self.file = folder / "pipeline.toml"
 
     def write(self, *stages: dict[str, Any], policy: dict[str, Any] | None = None, **settings: Any) -> None:
-        """The file, with the agent above for every stage."""
+        """Write the pipeline file, with the scripted agent for every stage."""
         command = [sys.executable, str(self.folder / "agent.py")]
         text = to_toml({"pipeline": {"name": "demo", "command": command, **settings}, "policy": policy or {}})
         for stage in stages:
@@ -60,35 +60,35 @@ class World:
         self.file.write_text(text)
 
     def answers(self, stage: str, *says: str | dict[str, Any]) -> None:
-        """What the agent of a stage says each time."""
+        """Set the answers of a stage's agent."""
         listed = [{"says": one} if isinstance(one, str) else one for one in says]
         (self.folder / f"{stage}.answers").write_text(json.dumps(listed))
 
     def asked(self, stage: str) -> list[dict[str, str]]:
-        """What it was asked."""
+        """Return the recorded inputs of a stage's agent."""
         path = self.folder / f"{stage}.asked"
         found: list[dict[str, str]] = json.loads(path.read_text()) if path.exists() else []
         return found
 
     def run(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        """`rung pipeline run`."""
+        """Run `rung pipeline run`."""
         return subprocess.run(
             [*RUNG, "run", str(self.file), *words], input=given, capture_output=True, text=True, timeout=90, check=False
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """The same in the background."""
+        """Start `rung pipeline run` in the background."""
         return subprocess.Popen(
             [*RUNG, "run", str(self.file), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     def agents(self) -> str:
-        """The agents of this world that live."""
+        """Return the live agents of this pipeline."""
         found = subprocess.run(["pgrep", "-f", f"{self.folder}/agent.py"], capture_output=True, text=True, check=False)
         return found.stdout
 
     def out(self, stage: str) -> str:
-        """What a stage has written."""
+        """Return the output file of a stage."""
         return (self.folder / "tasks" / "demo" / f"{stage}.md").read_text()
 
 
@@ -105,7 +105,7 @@ def until(condition: Any) -> None:
 
 
 def test_stages_pass_on_paths(world: World) -> None:
-    """Each stage runs after those it depends on, is told where they wrote, and leaves its output in a file."""
+    """A stage runs after its dependencies, gets their output paths, and writes its own output."""
     world.write({"id": "design"}, {"id": "build", "depends_on": ["design"]}, {"id": "test", "depends_on": ["build"]})
     world.answers("design", "PASS|parts:2\n# Design\nall of it")
     world.answers("build", "built")
@@ -120,13 +120,13 @@ def test_stages_pass_on_paths(world: World) -> None:
     assert world.asked("design")[0]["prompt"] == "do design"
     (asked,) = world.asked("build")
     assert asked["prompt"] == (
-        "do build\n\nWhat the stages before this one wrote:\n- design: tasks/demo/design.md (PASS|parts:2)\n"
+        "do build\n\nOutput of the stages that this one depends on:\n- design: tasks/demo/design.md (PASS|parts:2)\n"
     )
     assert world.out("design") == "PASS|parts:2\n# Design\nall of it\n"
 
 
 def test_stages_that_wait_for_nobody_run_at_once(world: World) -> None:
-    """Two that depend on nothing overlap; with one worker they do not."""
+    """Independent stages run concurrently, unless there is only one worker."""
     world.write({"id": "a"}, {"id": "b"})
     for name in ("a", "b"):
         world.answers(name, {"says": "PASS", "sleep": 1.0})
@@ -140,7 +140,7 @@ def test_stages_that_wait_for_nobody_run_at_once(world: World) -> None:
 
 
 def test_missing_sections_are_asked_for_by_themselves(world: World) -> None:
-    """One nudge names only what is missing, and its answer completes the first one."""
+    """A nudge asks only for the missing sections, and its answer completes the output."""
     world.write({"id": "design", "sections": ["Goal", "Parts", "Risks"]})
     world.answers("design", "PASS\n# Goal\nx\n# Parts\ny", "PASS\n# Risks\nz")
     done = world.run()
@@ -152,7 +152,7 @@ def test_missing_sections_are_asked_for_by_themselves(world: World) -> None:
 
 
 def test_too_many_missing_sections_are_a_fresh_worker_with_less(world: World) -> None:
-    """More than two missing: no nudge, but a respawn that does less at once, with twice the turns."""
+    """With more than two missing sections, a fresh agent gets a smaller task and twice the turns."""
     world.write({"id": "design", "sections": ["A", "B", "C"], "turns": 10})
     world.answers("design", "nothing of it", "# A\nx\n# B\ny\n# C\nz")
     assert world.run().returncode == 0
@@ -167,7 +167,7 @@ def test_too_many_missing_sections_are_a_fresh_worker_with_less(world: World) ->
     [("FAIL|kind:turns_exhausted|reason:20 turns", "ran out of turns"), ("PASS|quality:40", "simplest way")],
 )
 def test_a_fresh_worker_does_it_otherwise(world: World, bad: str, words: str) -> None:
-    """Exhausted turns get more of them, low quality a simpler way."""
+    """Exhausted turns are doubled; low quality leads to a simpler approach."""
     world.write({"id": "build", "quality": 70, "turns": 5})
     world.answers("build", bad, "PASS|quality:90")
     done = world.run()
@@ -177,7 +177,7 @@ def test_a_fresh_worker_does_it_otherwise(world: World, bad: str, words: str) ->
 
 
 def test_two_writers_of_one_file_take_turns(world: World) -> None:
-    """Declared scopes that overlap are found before the run: said, and kept apart."""
+    """Write conflicts are reported before the run, and the stages run one after the other."""
     world.write({"id": "a", "writes": ["src/"]}, {"id": "b", "writes": ["src/x.py"]})
     for name in ("a", "b"):
         world.answers(name, {"says": "PASS", "sleep": 0.3})
@@ -188,7 +188,7 @@ def test_two_writers_of_one_file_take_turns(world: World) -> None:
 
 
 def test_ambiguity_with_nobody_there_blocks_and_nothing_follows(world: World) -> None:
-    """BLOCKED, exit 4, a written report with options, and no later stage is started."""
+    """A blocked stage exits with 4, writes a report with options, and starts no later stage."""
     world.write({"id": "design"}, {"id": "build", "depends_on": ["design"]})
     world.answers("design", "BLOCKED|reason:the brief can be read in two ways")
     world.answers("build", "PASS")
@@ -198,7 +198,7 @@ def test_ambiguity_with_nobody_there_blocks_and_nothing_follows(world: World) ->
     assert len(world.asked("design")) == 1
     assert world.asked("build") == []
     report = (world.folder / "tasks" / "pipeline-blocked.md").read_text()
-    told = parse(report)
+    told = parse_signal(report)
     assert told is not None
     assert (told.status, told.facts["stage"]) == (StageEnding.BLOCKED, "design")
     assert "the brief can be read in two ways" in report
@@ -207,7 +207,7 @@ def test_ambiguity_with_nobody_there_blocks_and_nothing_follows(world: World) ->
 
 
 def test_three_respawns_are_enough(world: World) -> None:
-    """Four attempts, each told something else; then a person, and with nobody there BLOCKED where --report says."""
+    """After four different attempts and without a person, the run is BLOCKED, with a report."""
     world.write({"id": "build", "quality": 70})
     world.answers("build", "PASS|quality:1\nhalf of it")
     done = world.run("--report", str(world.folder / "why.md"))
@@ -219,7 +219,7 @@ def test_three_respawns_are_enough(world: World) -> None:
 
 
 def test_a_person_is_asked_with_options(world: World) -> None:
-    """With somebody there two or three options are put, and the answer is obeyed."""
+    """An attended run offers two or three options and applies the answer."""
     world.write({"id": "design"})
     world.answers("design", "BLOCKED|reason:which of the two?", "PASS")
     done = world.run("--ask", given="1\n")
@@ -233,7 +233,7 @@ def test_a_person_is_asked_with_options(world: World) -> None:
 
 
 def test_whoever_looks_at_the_service_can_answer(world: World) -> None:
-    """A stage waits for an answer that comes through the journal, and obeys it; the other stages go on meanwhile."""
+    """A stage waits for an answer through the journal and applies it; other stages continue meanwhile."""
     world.write({"id": "a"}, {"id": "b"})
     world.answers("a", "BLOCKED|reason:which of the two?", "PASS")
     world.answers("b", "PASS")
@@ -251,7 +251,7 @@ def test_whoever_looks_at_the_service_can_answer(world: World) -> None:
 
 @pytest.mark.parametrize(("ladder", "code"), [("task", 3), ("model", 1), ("pipeline", 4)])
 def test_exit_codes_tell_how_it_ended(world: World, ladder: str, code: int) -> None:
-    """Partial, failed and blocked are told apart, and each leaves a report."""
+    """Partial, failed and blocked runs have different exit codes, and each writes a report."""
     world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]}, policy={"ladder": ladder, "attempts": 2})
     world.answers("a", {"says": "no idea", "exit": 9})
     world.answers("b", "PASS")
@@ -261,7 +261,7 @@ def test_exit_codes_tell_how_it_ended(world: World, ladder: str, code: int) -> N
 
 
 def test_a_check_must_pass(world: World) -> None:
-    """A stage whose check fails is done again by a fresh worker, who is told."""
+    """A failed check leads to a fresh agent, which gets the check's output."""
     mark = world.folder / "good"
     check = [
         sys.executable,
@@ -275,7 +275,7 @@ def test_a_check_must_pass(world: World) -> None:
 
 
 def test_a_killed_runner_goes_on(world: World) -> None:
-    """After SIGKILL the same id goes on: what had passed is not asked again, what was cut off is."""
+    """After SIGKILL, the same id resumes: passed stages do not run again, interrupted ones do."""
     world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["b"]})
     world.answers("a", "PASS")
     world.answers("b", {"says": "PASS", "sleep": 60}, "PASS")
@@ -293,7 +293,7 @@ def test_a_killed_runner_goes_on(world: World) -> None:
 
 
 def test_the_agent_of_a_killed_runner_does_not_work_on_beside_the_next(world: World) -> None:
-    """What a killed runner left behind is ended before the stage runs again: two never write at once."""
+    """An agent left over from a killed runner is ended before its stage runs again."""
     world.write({"id": "a"})
     world.answers("a", {"says": "PASS", "sleep": 60}, "PASS")
     runner = world.start("--run-id", "r1")
@@ -308,7 +308,7 @@ def test_the_agent_of_a_killed_runner_does_not_work_on_beside_the_next(world: Wo
 
 
 def test_a_stage_that_must_not_run_twice_is_left_to_a_person(world: World) -> None:
-    """Cut off in the midst of what is not idempotent: partial, and said so; it runs again only when asked once more."""
+    """An interrupted stage that is not idempotent ends partial, and runs again only at the next resume."""
     world.write({"id": "deploy", "idempotent": False})
     world.answers("deploy", {"says": "PASS", "sleep": 60}, "PASS")
     runner = world.start("--run-id", "r1")
@@ -322,7 +322,7 @@ def test_a_stage_that_must_not_run_twice_is_left_to_a_person(world: World) -> No
 
 
 def test_a_blocked_run_is_taken_up_where_it_stopped(world: World) -> None:
-    """Once a person has changed what was wrong, only the stage that stopped, and those after it, run."""
+    """After a correction, only the failed stage and those after it run."""
     world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]})
     world.answers("a", "PASS")
     world.answers("b", "BLOCKED|reason:which?", "PASS")
@@ -333,7 +333,7 @@ def test_a_blocked_run_is_taken_up_where_it_stopped(world: World) -> None:
 
 
 def test_ctrl_c_ends_the_agents(world: World) -> None:
-    """Exit 130, and no agent stays behind; resumed, the stages that were stopped run again, and no others."""
+    """Ctrl-C exits with 130 and ends all agents; on resumption only the interrupted stages run again."""
     world.write({"id": "first"}, {"id": "a", "depends_on": ["first"]}, {"id": "b", "depends_on": ["first"]})
     world.answers("first", "PASS")
     for name in ("a", "b"):
@@ -349,7 +349,7 @@ def test_ctrl_c_ends_the_agents(world: World) -> None:
 
 
 def test_a_time_limit_is_kept(world: World) -> None:
-    """An attempt that takes longer than the policy allows is ended, and the next one is made."""
+    """An attempt that times out is ended and followed by another one."""
     world.write({"id": "a"}, policy={"attempt_seconds": 1.5})
     world.answers("a", {"says": "PASS", "sleep": 60}, "PASS")
     assert world.run().returncode == 0
@@ -357,7 +357,7 @@ def test_a_time_limit_is_kept(world: World) -> None:
 
 
 def test_progress_as_json(world: World) -> None:
-    """Every line is JSON with its stage; the last one is the outcome with every stage's signal and failure."""
+    """With --json, every line names its stage, and the last one is the outcome of all stages."""
     world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]})
     world.answers("a", "BLOCKED|reason:x")
     world.answers("b", "PASS")
@@ -375,7 +375,7 @@ def test_progress_as_json(world: World) -> None:
 
 
 def test_prompts_from_files_and_in_place(world: World) -> None:
-    """A prompt may be a file beside the pipeline's, and stand in the command itself."""
+    """A prompt can be a file, and can replace `{prompt}` in the command."""
     (world.folder / "p.md").write_text("from a {file}")
     command = [sys.executable, "-c", "import sys; print('PASS'); print(*sys.argv[1:])", "{stage}:{turns}:{prompt}"]
     world.file.write_text(
@@ -391,17 +391,21 @@ def test_prompts_from_files_and_in_place(world: World) -> None:
     ("text", "words", "said"),
     [
         ("[[stage]]\nid = 'a'\nprompt = 'x'\n", (), "stage[0].command"),
-        ("[pipeline]\ncommand = ['x']\n", (), "stage: None"),
+        ("[pipeline]\ncommand = ['x']\n", (), "stage: None is invalid"),
         ("[[stage]]\nid = 'a'\nprompt_path = 'gone.md'\ncommand = ['x']\n", (), "gone.md"),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n[policy]\nfoo = 1\n", (), "policy.foo"),
-        ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "nobody"), "--resume: 'nobody'"),
+        (
+            "[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n",
+            ("--resume", "nobody"),
+            "--resume: 'nobody' is invalid",
+        ),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--resume", "r", "--run-id", "r"), "--run-id"),
         ("[[stage]]\nid = 'a'\nprompt = 'x'\ncommand = ['x']\n", ("--no-journal", "--run-id", "r"), "--no-journal"),
         ("not toml", (), "is not TOML"),
     ],
 )
 def test_what_cannot_run_says_so_in_one_line(world: World, text: str, words: tuple[str, ...], said: str) -> None:
-    """Exit 2, one line, nothing run."""
+    """An invalid file exits with 2 and one line, and nothing runs."""
     world.file.write_text(text)
     done = world.run(*words)
     assert done.returncode == 2
@@ -411,7 +415,7 @@ def test_what_cannot_run_says_so_in_one_line(world: World, text: str, words: tup
 
 
 def test_check_shows_the_turns(world: World) -> None:
-    """What would run, in which turns, and what was restructured; nothing is run."""
+    """`check` prints the groups of stages and the added dependencies, and runs nothing."""
     world.write({"id": "a", "writes": ["f"]}, {"id": "b", "writes": ["f"]}, {"id": "c", "depends_on": ["a"]})
     shown = subprocess.run([*RUNG, "check", str(world.file)], capture_output=True, text=True, check=False)
     assert shown.stdout.splitlines() == ["1. a", "2. b, c"]
@@ -422,7 +426,7 @@ def test_check_shows_the_turns(world: World) -> None:
 
 
 def test_without_a_journal(world: World) -> None:
-    """It runs all the same, and has no id."""
+    """A run without a journal works and has no id."""
     world.write({"id": "a"})
     world.answers("a", "PASS")
     done = world.run("--no-journal")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP
+from rung.core.crew.contract import ASKS_PREFIX, HAND_OVER_PREFIX, PERSON, STOP_KEY
 from rung.service.crew_tables import CrewTables
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
@@ -33,7 +33,7 @@ def table(places: list[str]) -> Iterator[CrewTable]:
         opened.error(opened.claim("task-01", "one", "worker-one"), "it broke")
         opened.beat(opened.claim("task-02", "two", "worker-two"), progress="half of it")
         opened.ask_review(opened.claim("task-03", "three"), "Summary: done", checkpoint=1)
-        opened.change("task-03", note=f"{ASKS}shall it pass?")
+        opened.change("task-03", note=f"{ASKS_PREFIX}shall it pass?")
         yield opened
 
 
@@ -113,9 +113,9 @@ def test_words_need_no_mark_and_come_from_a_person(service: Running, table: Crew
 def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     """For good, or for another conductor."""
     service.post("/api/crews/move/stop", {"why": "enough"}, 202)
-    assert table.fact(STOP) == "enough"
+    assert table.fact(STOP_KEY) == "enough"
     service.post("/api/crews/move/stop", {"why": "a new one", "handOver": True}, 202)
-    assert table.fact(STOP) == f"{HAND_OVER}a new one"
+    assert table.fact(STOP_KEY) == f"{HAND_OVER_PREFIX}a new one"
     assert [one["action"] for one in service.get("/api/audit")] == ["stop", "stop"]
 
 

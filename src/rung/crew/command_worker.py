@@ -1,4 +1,4 @@
-"""A plain command as a worker: claimed for, kept alive, its failures reported, its work put to review, until it is done."""
+"""Runs an ordinary command as a worker: heartbeats, error reports, review requests and completion for it."""
 
 from __future__ import annotations
 
@@ -22,80 +22,88 @@ if TYPE_CHECKING:
 
     from rung.store.crew.worker import CrewWorker
 
-INSTRUCTION: Final = "{instruction}"
-LOOK: Final = 0.2
-UNTESTED: Final = 5  # the grade that has somebody read the work first
-TESTED: Final = 2
+INSTRUCTION_PLACEHOLDER: Final = "{instruction}"
+POLL_SECONDS: Final = 0.2
+UNTESTED_SMOOTHNESS: Final = 5  # the grade that needs a full review
+TESTED_SMOOTHNESS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandWorker:
-    """The command; `check` must exit 0 before its work is called tested; `poll` seconds between looks for an answer."""
+    """Works on a task by running a command.
+
+    The work counts as tested if the shell command `check` exits with 0. `poll` is the number of seconds between
+    heartbeats, and between polls for an answer.
+    """
 
     command: Sequence[str]
     check: str = ""
     poll: float = 2.0
 
     def work(self, worker: CrewWorker) -> None:
-        """Run it until a review lets it pass. Whatever ends this early hands the task over."""
-        told = self._instructions(worker)
+        """Run the command until a review approves its work. An exception hands the task over."""
+        prompt = self._instructions(worker)
         checkpoint = 1
         while True:
             try:
-                output = self._run(worker, told)
+                output = self._run(worker, prompt)
             except AttemptError as error:
                 code, phase = error.evidence.exit_code, error.evidence.phase
                 report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
-                tries = (worker.table.task(worker.task_id) or worker.table.known(worker.task_id)).error_tries + 1
-                worker.error(first_line(str(error), 300), body=report.body(tries))
+                number = worker.table.known(worker.task_id).error_tries + 1
+                worker.error(first_line(str(error), 300), body=report.body(number))
             else:
-                worker.review(self._review(output, checkpoint), checkpoint=checkpoint)
+                worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)
             answer = worker.wait_for_answer(poll=self.poll)
             if answer.state is TaskState.REVIEW_APPROVED:
                 worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
                 return
-            told = f"{answer.text}\n\n{self._instructions(worker)}"
+            prompt = f"{answer.text}\n\n{self._instructions(worker)}"
 
     def _instructions(self, worker: CrewWorker) -> str:
-        """What the task is: the file, and what the conductor has said of it."""
+        """Return the last instructions from the conductor or a person, then the instruction file."""
         path = worker.claim.instruction_path
         text = Path(path).read_text(encoding="utf-8") if path else ""
-        said = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
-        heard = [one.message for one in said if one.from_session in (CONDUCTOR, PERSON)]
-        return "\n\n".join([*heard[-3:], text]).strip()
+        messages = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
+        instructions = [one.message for one in messages if one.from_session in (CONDUCTOR, PERSON)]
+        return "\n\n".join([*instructions[-3:], text]).strip()
 
-    def _run(self, worker: CrewWorker, told: str) -> str:
-        """One run. What it prints is its progress; it is ended when the task is no longer ours."""
-        words = [word.replace(INSTRUCTION, told).replace(RECOVERY, told) for word in self.command]
-        printed = [0]
+    def _run(self, worker: CrewWorker, prompt: str) -> str:
+        """Run the command once and return its output. The amount of output is reported as progress."""
+        arguments = [
+            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY, prompt) for argument in self.command
+        ]
+        printed_bytes = 0
 
         def count(chunk: bytes) -> None:
-            printed[0] += len(chunk)
+            nonlocal printed_bytes
+            printed_bytes += len(chunk)
 
-        # In our own group: whoever ends this worker, by whatever signal, ends its command with it.
-        run = RunningProcess(words, told, count, count, own_group=False)
+        # The command stays in this process group, so that a signal to the worker's group ends it too.
+        run = RunningProcess(arguments, prompt, count, count, own_group=False)
         try:
-            last = time.monotonic()
+            last_beat = time.monotonic()
             while run.process.poll() is None:
-                time.sleep(LOOK)
-                if time.monotonic() - last >= self.poll:
-                    last = time.monotonic()
-                    worker.beat(f"{printed[0]} bytes of output, {group_cpu_seconds(os.getpgid(0))} s of processor time")
-        except BaseException:  # its task is another's, or it was asked to end
+                time.sleep(POLL_SECONDS)
+                if time.monotonic() - last_beat >= self.poll:
+                    last_beat = time.monotonic()
+                    cpu_seconds = group_cpu_seconds(os.getpgid(0))
+                    worker.beat(f"{printed_bytes} bytes of output, {cpu_seconds} s of processor time")
+        except BaseException:  # lease lost, or asked to stop
             run.end()
             raise
         return run.result()
 
-    def _review(self, output: str, checkpoint: int) -> str:
-        """What the command says of its own work, or what can be said of it from outside."""
-        said = ReviewRequest.parse(output)
-        if said.smoothness is not None and not said.missing:
+    def _review_request(self, output: str, checkpoint: int) -> str:
+        """Return the output if it is a complete review request, else a request built from the result of `check`."""
+        request = ReviewRequest.parse(output)
+        if request.smoothness is not None and not request.missing:
             return output
-        tested, passed = "not run", False
+        tests, passed = "not run", False
         if self.check:
             done = run_command(self.check)
             passed = done.code == 0
-            tested = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.code}'}"
+            tests = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.code}'}"
         return ReviewRequest(
             checkpoint=checkpoint,
             context=0.0,
@@ -103,10 +111,10 @@ class CommandWorker:
             deviations="none known",
             agents_remaining="0",
             proposal="N/A",
-            summary=clip(output.strip(), 500) or "it printed nothing",
+            summary=clip(output.strip(), 500) or "no output",
             files_modified="not counted",
-            tests=tested,
-            smoothness=TESTED if passed else UNTESTED,
+            tests=tests,
+            smoothness=TESTED_SMOOTHNESS if passed else UNTESTED_SMOOTHNESS,
             reason="the command ended with exit code 0",
-            key_outputs="see its log",
+            key_outputs="see the worker's log",
         ).body()

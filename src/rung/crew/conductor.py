@@ -1,4 +1,4 @@
-"""The conductor: one turn handles what there is, errors first, then looks after the workers and gives out work."""
+"""The conductor: answers workers' errors and review requests, supervises workers and dispatches tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import TaskState
 from rung.crew import message_handlers, worker_supervision
-from rung.crew.dispatch import HALTED, PAUSED, dispatch
+from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY, dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,77 +14,86 @@ if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import TaskRow
 
-MAX_HANDLER_FAILURES: Final = 3  # of one task; then it is escalated
+MAX_HANDLER_FAILURES: Final = 3  # per task, in a row; then the task is escalated
 HANDLERS: Final[Mapping[TaskState, Callable[[ConductorContext, TaskRow], None]]] = {
-    TaskState.ERROR: message_handlers.answer_error,
-    TaskState.NEEDS_REVIEW: message_handlers.answer_review,
-    TaskState.COMPLETE: message_handlers.note_completion,
+    TaskState.ERROR: message_handlers.handle_error,
+    TaskState.NEEDS_REVIEW: message_handlers.handle_review,
+    TaskState.COMPLETE: message_handlers.handle_completion,
     TaskState.EXITED: worker_supervision.redispatch,
 }
 
 
 class Conductor:
-    """Handles events until there is none; `turn` is all there is to it."""
+    """Runs one crew, one turn at a time; the process around it calls `run_once` or its two halves."""
 
     def __init__(self, crew: ConductorContext) -> None:
         self.crew = crew
-        self._failed: dict[str, int] = {}
+        self._handler_failures: dict[str, int] = {}
 
-    def turn(self) -> int:
-        """Everything that waits to be handled; then the workers, and new work. How much was done."""
-        return self.handle() + self.care()
+    def run_once(self) -> int:
+        """Handle all pending tasks, then supervise workers and dispatch tasks. Return the number of actions."""
+        return self.handle_pending() + self.supervise_and_dispatch()
 
-    def handle(self) -> int:
-        """What workers wait for, the most urgent first; the table is read again after each."""
-        done = 0
-        while (task := self._next()) is not None:
+    def handle_pending(self) -> int:
+        """Handle all tasks that wait for the conductor. Return how many were handled.
+
+        The most urgent task comes first, and the table is read again after each: a handler can change any row.
+        """
+        handled = 0
+        while (task := self._next_task()) is not None:
             self._handle(task)
-            done += 1
+            handled += 1
         for fallback in self.crew.table.fallbacks():
-            message_handlers.answer_blocked_claim(self.crew, fallback)
-            done += 1
-        return done
+            message_handlers.handle_blocked_claim(self.crew, fallback)
+            handled += 1
+        return handled
 
-    def care(self) -> int:
-        """Who is in trouble, and who can begin."""
+    def supervise_and_dispatch(self) -> int:
+        """Evict unhealthy workers and launch workers for ready tasks. Return the number of actions."""
         return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
-    def _next(self) -> TaskRow | None:
-        """The most urgent row."""
+    def _next_task(self) -> TaskRow | None:
         return next(iter(self.crew.table.attention(1)), None)
 
     def _handle(self, task: TaskRow) -> None:
-        """One event. A handler that breaks, or changes nothing, is told of; a task that it does so with thrice is a person's."""
-        trouble = ""
+        """Run the handler of the task's state. Escalate the task after three failures in a row.
+
+        A handler fails if it raises, or if it leaves the row as it was: the same row would come up forever.
+        """
+        problem = ""
         try:
             HANDLERS[task.state](self.crew, task)
         except Exception as error:  # noqa: BLE001  # one task must not end the crew
-            trouble = f"the conductor could not handle it: {error!r}"
+            problem = f"the conductor's handler raised {error!r}"
         after = self.crew.table.task(task.task_id)
-        same = after is not None and (after.state, after.note, after.outcome) == (task.state, task.note, task.outcome)
-        if not trouble and not same:
-            self._failed.pop(task.task_id, None)
+        unchanged = after is not None and (after.state, after.note, after.outcome) == (
+            task.state,
+            task.note,
+            task.outcome,
+        )
+        if not problem and not unchanged:
+            self._handler_failures.pop(task.task_id, None)
             return
-        trouble = trouble or "the conductor's answers did not take effect"
-        self.crew.log(f"{task.task_id}: {trouble}")
-        times = self._failed[task.task_id] = self._failed.get(task.task_id, 0) + 1
-        if times >= MAX_HANDLER_FAILURES:
-            self.crew.escalate(task, trouble)
+        problem = problem or "the conductor's answer had no effect"
+        self.crew.log(f"{task.task_id}: {problem}")
+        failures = self._handler_failures[task.task_id] = self._handler_failures.get(task.task_id, 0) + 1
+        if failures >= MAX_HANDLER_FAILURES:
+            self.crew.escalate(task, problem)
 
-    def over(self) -> bool:
-        """Is there nothing left that could be done? What waits for something given up is given up with it."""
+    def finish_if_idle(self) -> bool:
+        """Return whether no work is left that could run. Tasks that can never start are escalated then."""
         table = self.crew.table
         if table.attention(1) or table.running() or table.claimed():
             return False
-        if table.fact(PAUSED):
+        if table.fact(PAUSED_KEY):
             return False
-        if not table.fact(HALTED) and table.ready(1):
+        if not table.fact(HALTED_KEY) and table.ready(1):
             return False
         for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
-            why = table.fact(HALTED) or "what it waits for was not done: " + ", ".join(task.depends_on)
-            self.crew.escalate(task, why)
+            reason = table.fact(HALTED_KEY) or "its dependencies were not completed: " + ", ".join(task.depends_on)
+            self.crew.escalate(task, reason)
         return True
 
-    def complete(self) -> bool:
-        """Did every task end well?"""
+    def is_complete(self) -> bool:
+        """Return whether every task is complete or was removed from the plan."""
         return all(row.state is TaskState.COMPLETE or row.outcome == "removed" for row in self.crew.table.tasks())

@@ -1,4 +1,4 @@
-"""The conductor as a process: confirmed by its watchdog, beating in a thread of its own, ended in order."""
+"""The conductor process and the watchdog process: start, heartbeats, signals and shutdown."""
 
 from __future__ import annotations
 
@@ -13,169 +13,178 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.worker_processes import RealProcesses, write_pid
-from rung.core.crew.contract import CONDUCTOR, HAND_OVER, STOP, WATCHDOG, TaskState
+from rung.core.crew.contract import CONDUCTOR, HAND_OVER_PREFIX, STOP_KEY, WATCHDOG, TaskState
 from rung.core.domain.errors import RungError, StoreUnavailable
 from rung.core.policy.parser import policy
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
 from rung.crew.judgement import CommandJudgement
-from rung.crew.plan_sync import current
+from rung.crew.plan_sync import current_plan
 from rung.crew.settings import ConductorSettings
-from rung.crew.shutdown import end
+from rung.crew.shutdown import shut_down
 from rung.crew.task_recovery import TaskRecoveries
-from rung.crew.watchdog import ITSELF, NAME, ConductorWatchdog
+from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS, ConductorWatchdog
 from rung.engine.process_identity import current_process, is_alive
 from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CONFIRMED: Final = 60.0  # seconds a watchdog may take to come up
-_LAST_CARE: Final = 60.0  # seconds a look after the workers may take that was under way
-_LOOK: Final = 0.05
+_CONFIRM_SECONDS: Final = 60.0  # for the watchdog to start
+_JOIN_SECONDS: Final = 60.0  # for a supervision turn in progress
+_POLL_SECONDS: Final = 0.05
 
 
-def runtime_of(place: str) -> Path:
-    """Where a crew keeps its files: beside its table, or here where that is on a server."""
-    if "://" in place:
+def runtime_dir(table_url: str) -> Path:
+    """Return the directory for a crew's files: beside its table, or in the working directory for a server URL."""
+    if "://" in table_url:
         return Path("rung-crew").resolve()
-    path = Path(place).expanduser().resolve()
+    path = Path(table_url).expanduser().resolve()
     return path.with_name(f"{path.name}.d")
 
 
-def crew_at(place: str, *, journal: Any = None, say: Callable[[str], None] = print) -> ConductorContext:
-    """The crew of this table, as its plan says."""
-    table = CrewTable.open(place)
-    plan = current(table)
-    settings = ConductorSettings.of(plan.settings) if plan is not None else ConductorSettings()
+def open_context(table_url: str, *, journal: Any = None, log: Callable[[str], None] = print) -> ConductorContext:
+    """Open the crew's table and build the context that its plan describes."""
+    table = CrewTable.open(table_url)
+    plan = current_plan(table)
+    settings = ConductorSettings.from_plan(plan.settings) if plan is not None else ConductorSettings()
     judge = plan.settings.judge if plan is not None else ()
     replanner = plan.settings.replanner if plan is not None else ()
-    runtime = runtime_of(place)
+    directory = runtime_dir(table_url)
     return ConductorContext(
         table=table,
-        place=place,
-        runtime=runtime,
+        table_url=table_url,
+        runtime_dir=directory,
         settings=settings,
-        processes=RealProcesses(runtime),
-        judgement=CommandJudgement(judge, replanner, report=runtime / "escalations" / "helpers.md"),
-        stories=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, say=say),
+        processes=RealProcesses(directory),
+        judgement=CommandJudgement(judge, replanner, report=directory / "escalations" / "helpers.md"),
+        recoveries=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, log=log),
         now=time.time,
-        log=say,
+        log=log,
     )
 
 
-def command_of(what: str, place: str) -> list[str]:
-    """The command that starts one of our own processes."""
-    return [sys.executable, "-m", "rung", "crew", what, "--db", place]
+def rung_command(subcommand: str, table_url: str) -> list[str]:
+    """Return the command line of `rung crew SUBCOMMAND` for this crew."""
+    return [sys.executable, "-m", "rung", "crew", subcommand, "--db", table_url]
 
 
-def conduct(crew: ConductorContext) -> bool:
-    """Be the conductor until everything has ended; whether all of it was done."""
+def run_conductor(crew: ConductorContext) -> bool:
+    """Run the conductor until the crew has ended. Return whether every task is complete."""
     processes = crew.processes
-    assert isinstance(processes, RealProcesses)  # noqa: S101  # of this machine
-    _only_one(processes)
+    assert isinstance(processes, RealProcesses)  # noqa: S101  # a real conductor has real processes
+    _ensure_single_conductor(processes)
     crew.table.own_state(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
     stop = threading.Event()
-    beats = threading.Thread(target=_beats, args=(replace(crew, table=crew.table.clone()), stop), daemon=True)
-    beats.start()
+    supervision = threading.Thread(
+        target=_supervision_loop, args=(replace(crew, table=crew.table.clone()), stop), daemon=True
+    )
+    supervision.start()
     try:
-        _confirmed(crew, processes)
-        why, to = _until_over(crew, stop)
+        _await_watchdog(crew, processes)
+        reason, to = _handle_until_done(crew, stop)
         stop.set()
-        beats.join(_LAST_CARE)  # or it would give out work to workers that nobody ends
-        if why:
-            end(crew, why, to=to)
+        supervision.join(_JOIN_SECONDS)  # otherwise it could launch workers that nobody ends
+        if reason:
+            shut_down(crew, reason, to=to)
         else:
             crew.table.own_state(CONDUCTOR, to)
         return to is TaskState.COMPLETE
     finally:
         stop.set()
-        processes.file(NAME).unlink(missing_ok=True)
+        processes.file(CONDUCTOR_PROCESS).unlink(missing_ok=True)
 
 
-def _only_one(processes: RealProcesses) -> None:
-    """Two conductors would answer everything twice."""
-    found = processes.pid(NAME)
-    if found is not None and found.number != os.getpid() and is_alive(found):
-        raise RungError(f"this crew has a conductor already: process {found.number}")
-    write_pid(processes.pids / f"{NAME}.pid", current_process())
+def _ensure_single_conductor(processes: RealProcesses) -> None:
+    """Write the PID file, or raise if another conductor runs: two would answer every message twice."""
+    pid = processes.pid(CONDUCTOR_PROCESS)
+    if pid is not None and pid.number != os.getpid() and is_alive(pid):
+        raise RungError(f"this crew already has a conductor: process {pid.number}")
+    write_pid(processes.pids / f"{CONDUCTOR_PROCESS}.pid", current_process())
 
 
-def _confirmed(crew: ConductorContext, processes: RealProcesses) -> None:
-    """Nothing is done before the watchdog has said that it watches."""
-    see_to_watchdog(crew, processes)
-    until = time.monotonic() + _CONFIRMED
+def _await_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
+    """Launch the watchdog and wait until it has confirmed."""
+    ensure_watchdog(crew, processes)
+    deadline = time.monotonic() + _CONFIRM_SECONDS
     while (row := crew.table.task(WATCHDOG)) is None or row.state is not TaskState.CONFIRMED:
-        if time.monotonic() > until:
-            raise RungError(f"the watchdog did not confirm within {_CONFIRMED:g} s: see {processes.logs}/{ITSELF}.log")
-        time.sleep(_LOOK)
+        if time.monotonic() > deadline:
+            raise RungError(
+                f"the watchdog did not confirm within {_CONFIRM_SECONDS:g} s: see"
+                f" {processes.logs}/{WATCHDOG_PROCESS}.log"
+            )
+        time.sleep(_POLL_SECONDS)
 
 
-def see_to_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
-    """A watchdog that is dead or silent is replaced: it, too, is watched."""
+def ensure_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
+    """Launch a watchdog, unless one is alive and sends heartbeats."""
     row = crew.table.task(WATCHDOG)
     age = None if row is None else row.heartbeat_age
-    if processes.alive(ITSELF) and (age is None or age <= crew.settings.watchdog_stale):
+    if processes.alive(WATCHDOG_PROCESS) and (age is None or age <= crew.settings.watchdog_stale):
         return
-    processes.end(ITSELF, crew.settings.grace)
+    processes.end(WATCHDOG_PROCESS, crew.settings.grace)
     crew.table.own_state(WATCHDOG, TaskState.WATCHING)
-    processes.launch(ITSELF, command_of("watch", crew.place), {}, None)
+    processes.launch(WATCHDOG_PROCESS, rung_command("watch", crew.table_url), {}, None)
 
 
-def _beats(crew: ConductorContext, stop: threading.Event) -> None:
-    """Beat, look after the workers and give out work, whatever the handlers are busy with."""
+def _supervision_loop(crew: ConductorContext, stop: threading.Event) -> None:
+    """Send heartbeats, supervise workers and dispatch tasks, in a thread: handlers can block for a long time."""
     conductor = Conductor(crew)
-    processes = RealProcesses(crew.runtime)
+    processes = RealProcesses(crew.runtime_dir)
     row = None
-    while not stop.wait(crew.settings.poll if row is not None else _LOOK):
+    while not stop.wait(crew.settings.poll if row is not None else _POLL_SECONDS):
         try:
             crew.table.own_state(CONDUCTOR)
             row = crew.table.task(WATCHDOG)
             if row is not None and row.state is TaskState.CONFIRMED:
-                see_to_watchdog(crew, processes)
-                conductor.care()
+                ensure_watchdog(crew, processes)
+                conductor.supervise_and_dispatch()
         except StoreUnavailable:
-            continue  # somebody holds the table for long; the next beat will do
-        except Exception as error:  # noqa: BLE001  # a beat that ended in silence would look like a death
-            crew.log(f"could not look after the workers: {error!r}")
+            continue  # the table is locked; the next turn tries again
+        except Exception as error:  # noqa: BLE001  # without heartbeats the watchdog would replace this conductor
+            crew.log(f"supervision failed: {error!r}")
     crew.table.close()
 
 
-def _until_over(crew: ConductorContext, stop: threading.Event) -> tuple[str, TaskState]:
-    """Handle what comes until it is over, or has to end before: why (nothing: it is over), and in which state."""
+def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[str, TaskState]:
+    """Handle messages until the crew has ended or must stop.
+
+    Return the reason to stop (empty if the crew has ended) and the conductor's last state.
+    """
     conductor = Conductor(crew)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while not stop.is_set():
-        asked = crew.table.fact(STOP)
-        if asked:
-            crew.table.set_fact(STOP, "")
-            hands_over = asked.startswith(HAND_OVER)
-            return asked.removeprefix(HAND_OVER), TaskState.CONTEXT_RECOVERY if hands_over else TaskState.EXIT_REQUESTED
-        busy = conductor.handle()
-        if not busy and conductor.over():
-            return "", TaskState.COMPLETE if conductor.complete() else TaskState.EXIT_REQUESTED
-        if not busy:
+        request = crew.table.fact(STOP_KEY)
+        if request:
+            crew.table.set_fact(STOP_KEY, "")
+            hands_over = request.startswith(HAND_OVER_PREFIX)
+            state = TaskState.CONTEXT_RECOVERY if hands_over else TaskState.EXIT_REQUESTED
+            return request.removeprefix(HAND_OVER_PREFIX), state
+        handled = conductor.handle_pending()
+        if not handled and conductor.finish_if_idle():
+            return "", TaskState.COMPLETE if conductor.is_complete() else TaskState.EXIT_REQUESTED
+        if not handled:
             stop.wait(crew.settings.poll)
-    return "told to end by a signal", TaskState.EXIT_REQUESTED
+    return "stopped by a signal", TaskState.EXIT_REQUESTED
 
 
-def watch(place: str, say: Callable[[str], None] = print) -> bool:
-    """Be the watchdog until the crew has ended; whether well."""
-    crew = crew_at(place, say=say)
+def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
+    """Run the watchdog until the crew has ended. Return False if it gave up or was stopped."""
+    crew = open_context(table_url, log=log)
     processes = crew.processes
-    assert isinstance(processes, RealProcesses)  # noqa: S101  # of this machine
-    write_pid(processes.pids / f"{ITSELF}.pid", current_process())
+    assert isinstance(processes, RealProcesses)  # noqa: S101  # `open_context` makes these
+    write_pid(processes.pids / f"{WATCHDOG_PROCESS}.pid", current_process())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    dog = ConductorWatchdog(
+    watchdog = ConductorWatchdog(
         table=crew.table,
         processes=processes,
         settings=crew.settings,
-        command=command_of("conduct", place),
+        command=rung_command("conduct", table_url),
         environment={},
-        say=say,
+        log=log,
     )
     try:
-        return dog.run(stop)
+        return watchdog.run(stop)
     finally:
-        (processes.pids / f"{ITSELF}.pid").unlink(missing_ok=True)
+        (processes.pids / f"{WATCHDOG_PROCESS}.pid").unlink(missing_ok=True)

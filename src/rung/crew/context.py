@@ -1,4 +1,4 @@
-"""What every handler of the conductor is given."""
+"""State and operations that all handlers of the conductor share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rung.adapters.system.process import RunningProcess
-from rung.core.crew.contract import ASKS, CONDUCTOR, MessageType, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, MessageType, TaskState
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.events import Status
 
@@ -24,99 +24,103 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class ConductorContext:
-    """The table, the processes, who judges, and the clock."""
+    """The crew's table, worker processes, settings, judgement, task recoveries and clock."""
 
     table: CrewTable
-    place: str  # of the table, for the workers
-    runtime: Path  # handoffs, reports, PID files
+    table_url: str  # path or URL of the table, passed to the workers
+    runtime_dir: Path  # hand-overs, reports, PID files, logs
     settings: ConductorSettings
     processes: Processes
     judgement: Judgement
-    stories: TaskRecoveries
+    recoveries: TaskRecoveries
     now: Callable[[], float]
     log: Callable[[str], None] = lambda _: None
-    loops: dict[str, Any] = field(default_factory=dict)  # what the detectors know of each worker
+    loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
 
     def write(self, name: str | Path, text: str) -> Path:
-        """Write a file beside the table, or at an absolute path: whole or not at all."""
-        file = self.runtime / name
+        """Write a file atomically. A relative path is relative to the runtime directory."""
+        file = self.runtime_dir / name
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f"{file.name}.new")
         new.write_text(text)
         new.replace(file)
         return file
 
-    def escalate(self, task: TaskRow, why: str) -> None:
-        """The end of our means with this task: written down, honestly, for a person."""
+    def escalate(self, task: TaskRow, reason: str) -> None:
+        """Give the task up: write an escalation report for a person, mark the task `exited`, end its worker."""
         fresh = self.table.task(task.task_id)
         if fresh is None or fresh.state is TaskState.COMPLETE or fresh.outcome:
             return
-        tried = [message.message for message in self.table.messages(task.task_id) if message.message_type in _TRIED]
+        attempts = [
+            message.message
+            for message in self.table.messages(task.task_id)
+            if message.message_type in _ATTEMPT_MESSAGES
+        ]
         text = _ESCALATION.format(
             task=task.task_id,
             title=task.title or "",
-            why=why,
+            reason=reason,
             state=fresh.state,
             tries=fresh.error_tries,
             redispatches=fresh.redispatches,
-            last=fresh.last_error or "nothing was reported",
-            tried="\n\n".join(tried[-10:]) or "nothing",
+            last=fresh.last_error or "none reported",
+            attempts="\n\n".join(attempts[-10:]) or "nothing",
         )
         file = self.write(f"escalations/{task.task_id}.md", text)
-        story = self.stories.over(fresh, Status.BLOCKED, why)
-        body = f"ESCALATED: {why}. Report: {file}"
+        history = self.recoveries.close(fresh, Status.BLOCKED, reason)
+        body = f"ESCALATED: {reason}. Report: {file}"
         if fresh.state is TaskState.EXITED:
             self.table.say(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
-            self.table.change(task.task_id, outcome="escalated", note=why, history=story)
+            self.table.change(task.task_id, outcome=ESCALATED, note=reason, history=history)
         elif not self.table.answer(
-            fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome="escalated", note=why, history=story
+            fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome=ESCALATED, note=reason, history=history
         ):
-            return  # it has moved on: the next look sees where to
-        self.log(f"{task.task_id}: escalated: {why}")
+            return  # the task changed state meanwhile; the next turn handles the new state
+        self.log(f"{task.task_id}: escalated: {reason}")
         self.terminate(task.task_id)
 
-    def request_operator(self, task: TaskRow, why: str) -> None:
-        """Only a person can help: one is asked where one is there, and its worker waits; else it is given up."""
+    def request_operator(self, task: TaskRow, reason: str) -> None:
+        """Ask a person about the task while its worker waits. In an unattended crew, escalate the task."""
         if not self.settings.attended:
-            self.escalate(task, why)
+            self.escalate(task, reason)
             return
-        self.table.change(task.task_id, note=f"{ASKS} {why}")
-        self.log(f"{task.task_id}: needs a person: {why}")
+        self.table.change(task.task_id, note=f"{ASKS_PREFIX} {reason}")
+        self.log(f"{task.task_id}: needs a person: {reason}")
 
     def terminate(self, task_id: str) -> None:
-        """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
+        """End the task's worker process and record its end. The caller has marked the task before."""
         code = self.processes.end(task_id, self.settings.grace)
         for process in self.table.processes(task_id=task_id):
             self.table.ended(process.session_id, code)
 
 
-def git_output(workdir: str, *words: str) -> str:
-    """The output of a git command; empty where it fails, for instance because this is no work tree."""
+def git_output(workdir: str, *arguments: str) -> str:
+    """Return the output of a git command, or an empty text if it fails, for example outside a work tree."""
     try:
-        return RunningProcess(["git", *words], "", cwd=workdir or None).result(_GIT_SECONDS)
+        return RunningProcess(["git", *arguments], "", cwd=workdir or None).result(_GIT_SECONDS)
     except (AttemptError, AttemptTimeout):
         return ""
 
 
 _GIT_SECONDS = 60.0
-_TRIED = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
+_ATTEMPT_MESSAGES = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
 _ESCALATION = """\
 # {task} needs a person
 
 {title}
 
-- Why: {why}
-- State when given up: {state}; error tries in its life: {tries}; given to another worker: {redispatches} times
+- Reason: {reason}
+- State when given up: {state}; errors in the task's lifetime: {tries}; given to another worker: {redispatches} times
 - Last error: {last}
 
 ## What was tried
 
-{tried}
+{attempts}
 
 ## What to do
 
-Look at the work as it is, then one of:
+Look at the current state of the work, then do one of these:
 
-- `rung crew restart {task} "what to do differently"`: begin it again with a new worker
-- a new task `{task}-fix` with what remains
+- `rung crew restart {task} "what to do differently"`: start the task again with a new worker
+- add a new task `{task}-fix` with the remaining work
 """

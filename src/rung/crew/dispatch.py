@@ -1,4 +1,4 @@
-"""Gives tasks to workers: those whose dependencies are done, no more at once than there is room for."""
+"""Dispatch: launch workers for tasks whose dependencies are complete, up to the number of concurrent workers."""
 
 from __future__ import annotations
 
@@ -12,92 +12,93 @@ if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import ProcessRow, TaskRow
 
-PAUSED: Final = "paused"  # a fact of the crew: why nothing is given out
-HALTED: Final = "halted"
+PAUSED_KEY: Final = "paused"  # fact of the crew: why nothing is dispatched while the plan is revised
+HALTED_KEY: Final = "halted"  # fact of the crew: why nothing is dispatched until a person restarts the crew
+DIED_UNCLAIMED: Final = "worker died before it claimed the task"
 
 
 def dispatch(crew: ConductorContext) -> int:
-    """Launch workers for what can be worked on; how many."""
-    if crew.table.fact(PAUSED) or crew.table.fact(HALTED):
+    """Launch workers for ready tasks. Return how many were launched."""
+    if crew.table.fact(PAUSED_KEY) or crew.table.fact(HALTED_KEY):
         return 0
     running = crew.table.running()
     room = crew.settings.workers - len(running)
     launched = 0
     for task in crew.table.ready(room, besides=running) if room > 0 else ():
-        if instructed(crew, task):
+        if ensure_instructions(crew, task):
             launch(crew, task)
             launched += 1
     return launched
 
 
-def instructed(crew: ConductorContext, task: TaskRow) -> bool:
-    """Whether the task has instructions. Missing or empty ones are written anew by the judge, or the task is escalated."""
+def ensure_instructions(crew: ConductorContext, task: TaskRow) -> bool:
+    """Return whether the task has instructions. A missing or empty file is rewritten by the judge, or escalated."""
     if not task.instruction_path:
         return True
     path = Path(task.instruction_path)
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     if text.strip():
         return True
-    wrong = "empty: there is nothing in it"
-    written = crew.judgement.write_instructions(task, wrong)
+    problem = "the file is missing or empty"
+    written = crew.judgement.write_instructions(task, problem)
     if written is not None:
         crew.write(path.absolute(), written)
-        crew.log(f"{task.task_id}: its instructions were written anew: {wrong}")
+        crew.log(f"{task.task_id}: its instructions were rewritten: {problem}")
         return True
-    crew.escalate(task, f"its instructions cannot be worked with ({path}): {wrong}")
+    crew.escalate(task, f"its instructions cannot be used ({path}): {problem}")
     return False
 
 
 def launch(crew: ConductorContext, task: TaskRow) -> None:
-    """A worker for this task: written down before it is started, so that a successor knows of it."""
+    """Launch a worker for the task. The launch is recorded first, so that the next conductor knows of the process."""
     command = task.command or crew.settings.command
     if not command:
-        return  # worked by somebody who comes by himself
+        return  # an external worker claims the task
     session = str(uuid.uuid4())
     worked_by = f"worker-{task.task_id}" + (f"-S{task.generation + 1}" if task.generation else "")
-    facts = {
+    placeholders = {
         "task": task.task_id,
         "instruction": task.instruction_path or "",
-        "db": crew.place,
+        "db": crew.table_url,
         "session": session,
         "worked_by": worked_by,
     }
-    words = [_filled(word, facts) for word in command]
+    arguments = [_fill_placeholders(argument, placeholders) for argument in command]
     environment = {
-        "RUNG_CREW": crew.place,
+        "RUNG_CREW": crew.table_url,
         "RUNG_TASK": task.task_id,
         "RUNG_SESSION": session,
         "RUNG_WORKED_BY": worked_by,
         "RUNG_INSTRUCTION": task.instruction_path or "",
         "RUNG_BEAT": f"{crew.settings.beat:g}",
     }
-    crew.processes.end(task.task_id, crew.settings.grace)  # what is left of a former one
-    crew.table.launched(session, task.task_id, words)
-    crew.processes.launch(task.task_id, words, environment, Path(task.workdir) if task.workdir else None)
-    crew.log(f"{task.task_id}: launched for {worked_by}")
+    crew.processes.end(task.task_id, crew.settings.grace)  # remains of an earlier worker
+    crew.table.launched(session, task.task_id, arguments)
+    crew.processes.launch(task.task_id, arguments, environment, Path(task.workdir) if task.workdir else None)
+    crew.log(f"{task.task_id}: launched {worked_by}")
 
 
-def not_claimed(crew: ConductorContext, process: ProcessRow) -> str:
-    """Why a launched worker that has claimed nothing is given up; empty while it may still."""
+def missing_claim_reason(crew: ConductorContext, process: ProcessRow) -> str:
+    """Return why a launched worker will not claim its task any more; empty while it still may."""
     if not crew.processes.alive(process.task_id):
-        return "it died before it claimed its task"
+        return DIED_UNCLAIMED
     if process.age > crew.settings.claim_within:
-        return f"it did not claim its task within {crew.settings.claim_within:g} s"
+        return f"worker did not claim the task within {crew.settings.claim_within:g} s"
     return ""
 
 
-def waiting_for_claim(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]]:
-    """The workers that were launched and have claimed nothing yet."""
+def unclaimed_workers(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]]:
+    """Return the launched workers that have not claimed their task yet."""
     unclaimed = crew.table.unclaimed()
-    found = []
+    workers = []
     for process in crew.table.processes() if unclaimed else ():
         task = crew.table.task(process.task_id) if process.session_id in unclaimed else None
         if task is not None and task.session_id != process.session_id and task.state in CLAIMABLE:
-            found.append((process, task))
-    return found
+            workers.append((process, task))
+    return workers
 
 
-def _filled(word: str, facts: dict[str, str]) -> str:
-    for name, value in facts.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+def _fill_placeholders(argument: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        argument = argument.replace(f"{{{name}}}", value)
+    return argument

@@ -1,4 +1,4 @@
-"""Who judges where code cannot: a rule, a command (any model behind it), or a person."""
+"""Decisions that need judgement: made by built-in rules or by a command, with any model behind it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
-from rung.core.crew.contract import ERROR_TRIES
+from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
-from rung.crew.subagent import SECONDS, ask
+from rung.crew.subagent import TIMEOUT_SECONDS, ask_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.store.crew.rows import TaskRow
 
-_KEPT: Final = 4_096
+_MAX_REPORT_CHARS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerError:
-    """An error of a worker, as it is put to whoever judges."""
+    """An error of a worker, with the context that a judge needs."""
 
     task: TaskRow
     failure: Failure
@@ -34,136 +34,137 @@ class WorkerError:
 
 
 class Judgement(Protocol):
-    """The questions that need judgement. None: cannot say, so the ladder climbs."""
+    """The decisions that need judgement. None means "no answer", and the ladder climbs."""
 
-    def propose(self, trouble: WorkerError) -> FixProposal | None:
-        """A correction for something whose cause is plain."""
+    def propose_fix(self, error: WorkerError) -> FixProposal | None:
+        """Return a fix for an error whose cause is evident."""
         ...
 
-    def investigate(self, trouble: WorkerError) -> FixProposal | None:
-        """The same for something whose cause has to be looked for, by a helper of its own."""
+    def investigate(self, error: WorkerError) -> FixProposal | None:
+        """Find the cause of an error that is not evident. Return a fix for it."""
         ...
 
-    def read_deeply(self, task: TaskRow, review: ReviewRequest) -> str:
-        """What is wrong with the work, after reading it; nothing: it may pass."""
+    def review_work(self, task: TaskRow, review: ReviewRequest) -> str:
+        """Read the work and return what is wrong with it; empty if it can be approved."""
         ...
 
-    def write_instructions(self, task: TaskRow, wrong: str) -> str | None:
-        """The whole text of a task's instructions, written anew because they cannot be worked with."""
+    def write_instructions(self, task: TaskRow, problem: str) -> str | None:
+        """Return the full text of new instructions for a task whose instructions cannot be used."""
         ...
 
     def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:
-        """A new plan, as plan.toml's table; None: there is no better one."""
+        """Return a new plan as the content of a plan.toml, or None if there is no better plan."""
         ...
 
 
 class RuleJudgement:
-    """What is known about each kind of failure. It reads no code, so it never replans and finds no hidden cause."""
+    """Answers from the guide to failure kinds. It reads no code, so it never replans or finds a hidden cause."""
 
-    def propose(self, trouble: WorkerError) -> FixProposal | None:
-        """What helps with this kind, and what does not."""
-        guide = GUIDES[trouble.failure.kind]
-        said = " ".join(guide.helps[:2])
+    def propose_fix(self, error: WorkerError) -> FixProposal | None:
+        """Return the guide's advice for the error's kind."""
+        guide = GUIDES[error.failure.kind]
+        advice = " ".join(guide.helps[:2])
         return FixProposal(
-            root_cause=f"{guide.summary} It was: {clip(trouble.failure.message or trouble.report, 300)}",
-            fix=f"{said} {guide.avoid}",
-            afterwards=f"go on with {trouble.task.task_id}, and run its tests before you ask for a review",
+            root_cause=f"{guide.summary} The error: {clip(error.failure.message or error.report, 300)}",
+            fix=f"{advice} {guide.avoid}",
+            afterwards=f"continue with {error.task.task_id}, and run its tests before you request a review",
         )
 
-    def investigate(self, trouble: WorkerError) -> FixProposal | None:
-        """Nobody to look for the cause: the worker itself is asked to, before it changes anything."""
-        if trouble.no_progress or trouble.tries >= ERROR_TRIES:
+    def investigate(self, error: WorkerError) -> FixProposal | None:
+        """Tell the worker to find the cause itself before it changes anything."""
+        if error.no_progress or error.tries >= MAX_ERROR_TRIES:
             return None
         return FixProposal(
-            root_cause="not known yet; nobody but you has looked at it",
-            fix="Before changing anything, find the cause: reproduce the error, read the code it comes from, say what "
-            "the cause is and how you know. Only then correct it. Do not try variations.",
+            root_cause="unknown; no other agent has investigated it",
+            fix="Before you change anything, find the cause: reproduce the error, read the code it comes from, and "
+            "state the cause and how you know it. Only then fix it. Do not try variations.",
             afterwards="if you cannot find the cause, report that as the next error, with what you have ruled out",
         )
 
-    def read_deeply(self, task: TaskRow, review: ReviewRequest) -> str:  # noqa: ARG002  # the port's
-        """A rule cannot read; what can be checked is whether what was promised is there."""
-        return "" if review.tests and not review.missing else "the review does not say what was tested"
+    def review_work(self, task: TaskRow, review: ReviewRequest) -> str:  # noqa: ARG002  # the protocol's
+        """Return a problem if the request says nothing about tests or lacks a field. A rule cannot read the work."""
+        return "" if review.tests and not review.missing else "the review request does not say what was tested"
 
-    def write_instructions(self, task: TaskRow, wrong: str) -> str | None:  # noqa: ARG002  # the port's
-        """A rule has nothing to say about the task."""
+    def write_instructions(self, task: TaskRow, problem: str) -> str | None:  # noqa: ARG002  # the protocol's
+        """Return None: a rule cannot write instructions."""
         return None
 
-    def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:  # noqa: ARG002  # the port's
-        """A rule has no other plan."""
+    def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:  # noqa: ARG002  # the protocol's
+        """Return None: a rule has no other plan."""
         return None
 
 
 class CommandJudgement:
-    """A command is asked: JSON on its standard input, JSON on its standard output. What it cannot say, the rule does."""
+    """Asks a command: JSON on its standard input, JSON on its standard output. Falls back to `RuleJudgement`."""
 
     def __init__(
         self,
         judge: Sequence[str] = (),
         replanner: Sequence[str] = (),
         *,
-        seconds: float = SECONDS,
+        seconds: float = TIMEOUT_SECONDS,
         report: Path | None = None,
     ) -> None:
         self._judge = list(judge)
         self._replanner = list(replanner)
         self._seconds = seconds
-        self._report = report  # where a command that fails for good is written down
+        self._report = report  # file that records questions without an answer
         self._rule = RuleJudgement()
 
-    def propose(self, trouble: WorkerError) -> FixProposal | None:
-        """The command's correction, or the rule's."""
-        return _proposal(self._ask(self._judge, "propose", _facts(trouble))) or self._rule.propose(trouble)
+    def propose_fix(self, error: WorkerError) -> FixProposal | None:
+        """Return the command's fix, or else the rule's."""
+        answer = self._ask(self._judge, "propose", _error_fields(error))
+        return _parse_proposal(answer) or self._rule.propose_fix(error)
 
-    def investigate(self, trouble: WorkerError) -> FixProposal | None:
-        """The command looks for the cause."""
+    def investigate(self, error: WorkerError) -> FixProposal | None:
+        """Return the command's fix after its investigation; the rule's only where there is no command."""
         if not self._judge:
-            return self._rule.investigate(trouble)
-        return _proposal(self._ask(self._judge, "investigate", _facts(trouble)))
+            return self._rule.investigate(error)
+        return _parse_proposal(self._ask(self._judge, "investigate", _error_fields(error)))
 
-    def read_deeply(self, task: TaskRow, review: ReviewRequest) -> str:
-        """The command reads the work."""
-        said = self._ask(self._judge, "review", {"task": task.task_id, "review": review.body()})
-        if said is None:
-            return self._rule.read_deeply(task, review)
-        return "" if said.get("approve") else str(said.get("reason") or "not approved, and no reason was given")
+    def review_work(self, task: TaskRow, review: ReviewRequest) -> str:
+        """Return what the command found wrong with the work, or else what the rule did."""
+        answer = self._ask(self._judge, "review", {"task": task.task_id, "review": review.body()})
+        if answer is None:
+            return self._rule.review_work(task, review)
+        return "" if answer.get("approve") else str(answer.get("reason") or "not approved; no reason was given")
 
-    def write_instructions(self, task: TaskRow, wrong: str) -> str | None:
-        """The command writes them anew."""
-        said = self._ask(self._judge, "instructions", {"task": task.task_id, "title": task.title, "wrong": wrong})
-        text = (said or {}).get("instructions")
+    def write_instructions(self, task: TaskRow, problem: str) -> str | None:
+        """Return the command's instructions."""
+        answer = self._ask(self._judge, "instructions", {"task": task.task_id, "title": task.title, "wrong": problem})
+        text = (answer or {}).get("instructions")
         return text if isinstance(text, str) and text.strip() else None
 
     def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:
-        """The command's new plan."""
-        said = self._ask(self._replanner, "replan", {"task": task.task_id, "blocker": blocker})
-        plan = (said or {}).get("plan")
+        """Return the replanner command's new plan."""
+        answer = self._ask(self._replanner, "replan", {"task": task.task_id, "blocker": blocker})
+        plan = (answer or {}).get("plan")
         return plan if isinstance(plan, dict) else None
 
-    def _ask(self, command: Sequence[str], question: str, facts: dict[str, Any]) -> dict[str, Any] | None:
-        """One answer; None where there is none one could use."""
+    def _ask(self, command: Sequence[str], question: str, fields: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the command's answer, or None if it gives no usable one."""
         if not command:
             return None
-        return ask(command, {"question": question, **facts}, seconds=self._seconds, report=self._report)
+        return ask_command(command, {"question": question, **fields}, seconds=self._seconds, report=self._report)
 
 
-def _facts(trouble: WorkerError) -> dict[str, Any]:
+def _error_fields(error: WorkerError) -> dict[str, Any]:
     return {
-        "task": trouble.task.task_id,
-        "title": trouble.task.title,
-        "instruction_path": trouble.task.instruction_path,
-        "kind": trouble.failure.kind.value,
-        "report": clip(trouble.report, _KEPT),
-        "tries": trouble.tries,
-        "no_progress": trouble.no_progress,
+        "task": error.task.task_id,
+        "title": error.task.title,
+        "instruction_path": error.task.instruction_path,
+        "kind": error.failure.kind.value,
+        "report": clip(error.report, _MAX_REPORT_CHARS),
+        "tries": error.tries,
+        "no_progress": error.no_progress,
     }
 
 
-def _proposal(said: dict[str, Any] | None) -> FixProposal | None:
-    if not said or not said.get("fix"):
+def _parse_proposal(answer: dict[str, Any] | None) -> FixProposal | None:
+    if not answer or not answer.get("fix"):
         return None
     return FixProposal(
-        root_cause=str(said.get("root_cause") or "not said"),
-        fix=str(said["fix"]),
-        afterwards=str(said.get("afterwards") or "go on with the task"),
+        root_cause=str(answer.get("root_cause") or "not stated"),
+        fix=str(answer["fix"]),
+        afterwards=str(answer.get("afterwards") or "continue with the task"),
     )

@@ -1,18 +1,26 @@
-"""Answers what workers say: errors, context warnings, reviews, completions, claims that failed."""
+"""Handlers for workers' messages: errors, context warnings, review requests, completions and blocked claims."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
-from rung.core.crew.context_warning import ContextDecision, ContextReport, weigh
-from rung.core.crew.contract import ASKS, CLAIMABLE, CONDUCTOR, CONTEXT_WARNING, FALLBACK, MessageType, TaskState
+from rung.core.crew.context_warning import ContextDecision, ContextReport, assess_context
+from rung.core.crew.contract import (
+    ASKS_PREFIX,
+    CLAIMABLE,
+    CONDUCTOR,
+    CONTEXT_WARNING,
+    FALLBACK_PREFIX,
+    MessageType,
+    TaskState,
+)
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
-from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, request_changes, review_exhausted
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
 from rung.crew.judgement import WorkerError
-from rung.crew.plan_sync import current
+from rung.crew.plan_sync import current_plan
 from rung.crew.replanning import replan
 
 if TYPE_CHECKING:
@@ -21,93 +29,96 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import CrewMessageRow, TaskRow
 
 
-def answer_error(crew: ConductorContext, task: TaskRow) -> None:
-    """Read the report, name it, and do what the ladder says."""
+def handle_error(crew: ConductorContext, task: TaskRow) -> None:
+    """Classify the task's error report and take the rung that the `crew` ladder decides on."""
     if task.last_error == CONTEXT_WARNING:
-        answer_warning(crew, task)
+        handle_context_warning(crew, task)
         return
-    report = last(crew, task, MessageType.ERROR)
-    text = report.message if report is not None else task.last_error or ""
-    failure = classify(ErrorReport.parse(text).evidence(f"{task.last_error or ''}\n{text}".strip()))
-    recover(crew, task, failure, text)
+    message = newest_message(crew, task, MessageType.ERROR)
+    report = message.message if message is not None else task.last_error or ""
+    failure = classify(ErrorReport.parse(report).evidence(f"{task.last_error or ''}\n{report}".strip()))
+    take_next_rung(crew, task, failure, report)
 
 
-def recover(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> None:
-    """One step of the task's ladder: fix, investigate, replan, or a person."""
-    stuck = crew.stories.stuck(task, failure)
-    decision, story = crew.stories.failed(task, failure)
-    trouble = WorkerError(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=stuck)
+def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> None:
+    """Record the failure and act on the ladder's decision: fix, investigate, replan, or ask a person."""
+    no_progress = crew.recoveries.makes_no_progress(task, failure)
+    decision, history = crew.recoveries.record_failure(task, failure)
+    error = WorkerError(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=no_progress)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
-        looked_for = decision.action is Action.INVESTIGATE
-        proposal = (crew.judgement.investigate if looked_for else crew.judgement.propose)(trouble)
+        investigates = decision.action is Action.INVESTIGATE
+        proposal = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
         if proposal is not None:
-            body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if stuck else "")
-            crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
+            body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
+            crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         replan(crew, task, f"no cause was found for {failure.headline()}")
         return
+    crew.table.change(task.task_id, history=history)
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
-        crew.table.change(task.task_id, history=story)
         replan(crew, task, failure.headline())
         return
-    crew.table.change(task.task_id, history=story)
     crew.request_operator(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
 
-def answer_warning(crew: ConductorContext, task: TaskRow) -> None:
-    """Context runs out: as proposed, less than proposed, or stop and hand over. Never counted as an error."""
-    warning = last(crew, task, MessageType.CONTEXT_WARNING)
+def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
+    """Answer a context warning: proceed, override, or stop and hand over. It is never counted as an error."""
+    warning = newest_message(crew, task, MessageType.CONTEXT_WARNING)
     report = ContextReport.parse(warning.message if warning is not None else "")
-    plan = current(crew.table)
+    plan = current_plan(crew.table)
     planned = next((one for one in plan.tasks if one.id == task.task_id), None) if plan is not None else None
     estimate = None if planned is None else planned.estimate
-    weighed = weigh(report, estimate=estimate, earlier_warnings=max(0, task.warnings - 1))
-    to, kind = {
+    answer = assess_context(report, estimate=estimate, earlier_warnings=max(0, task.warnings - 1))
+    state, message_type = {
         ContextDecision.PROCEED: (TaskState.REVIEW_APPROVED, MessageType.APPROVAL),
         ContextDecision.OVERRIDE: (TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
         ContextDecision.STOP: (TaskState.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
-    }[weighed.answer]
-    crew.table.answer(task, to, weighed.body, kind)
-    crew.log(f"{task.task_id}: context warning: {weighed.answer}")
+    }[answer.decision]
+    crew.table.answer(task, state, answer.body, message_type)
+    crew.log(f"{task.task_id}: context warning: {answer.decision}")
 
 
-def answer_review(crew: ConductorContext, task: TaskRow) -> None:
-    """Approve, read deeply first, send back, or reject; a checkpoint whose reviews are exhausted goes up the ladder."""
-    asked = last(crew, task, MessageType.REVIEW_REQUEST)
-    request = ReviewRequest.parse(asked.message if asked is not None else "")
+def handle_review(crew: ConductorContext, task: TaskRow) -> None:
+    """Answer a review request. A checkpoint with too many failed reviews becomes a failure on the ladder."""
+    message = newest_message(crew, task, MessageType.REVIEW_REQUEST)
+    request = ReviewRequest.parse(message.message if message is not None else "")
     exhausted = review_exhausted(task.checkpoint, task.review_cycles)
     if exhausted is not None:
-        recover(crew, task, classify(exhausted), exhausted.text)
+        take_next_rung(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
-        crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.table.change(task.task_id, note=f"{ASKS_PREFIX} review of checkpoint {task.checkpoint}: {request.summary}")
         crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
-    if verdict.judged is ReviewDecision.READ_DEEPLY:
-        wrong = crew.judgement.read_deeply(task, request)
-        verdict = judge_review(request, read=True) if not wrong else sent_back(request, wrong)
-    if verdict.judged is ReviewDecision.APPROVE:
-        story = crew.stories.over(task, ev.Status.RECOVERED, "")
-        crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
+    if verdict.decision is ReviewDecision.NEEDS_FULL_REVIEW:
+        problem = crew.judgement.review_work(task, request)
+        verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
+    if verdict.decision is ReviewDecision.APPROVE:
+        history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
+        crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=history)
     else:
         crew.table.answer(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
-    crew.log(f"{task.task_id}: review: {verdict.judged}")
+    crew.log(f"{task.task_id}: review: {verdict.decision}")
 
 
-def note_completion(crew: ConductorContext, task: TaskRow) -> None:
-    """Done: its story ends well, and what waited for it may begin. Its worker has a moment to leave by itself."""
-    story = crew.stories.over(task, ev.Status.RECOVERED, "")
-    crew.table.change(task.task_id, outcome="complete", history=story)
+def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
+    """Record that the task is complete and close its incident. Its worker exits by itself."""
+    history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
+    crew.table.change(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")
 
 
-def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
-    """A session came too late, or could not claim: cleaned up when another has the task, tried once more when none has."""
-    session = fallback.session_id or fallback.task_id.removeprefix(FALLBACK)
+def handle_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
+    """Remove the fallback row of a session whose claim failed, and end that session's process.
+
+    If the task is claimable nevertheless, its instruction is sent again; after a second blocked claim the task is
+    escalated.
+    """
+    session = fallback.session_id or fallback.task_id.removeprefix(FALLBACK_PREFIX)
     process = next((one for one in crew.table.processes() if one.session_id == session), None)
-    task_id = process.task_id if process is not None else _blocked_on(crew, session)
+    task_id = process.task_id if process is not None else _task_of_blocked_claim(crew, session)
     task = crew.table.task(task_id) if task_id else None
     if process is not None and (task is None or task.session_id != session):
         crew.terminate(process.task_id)
@@ -116,17 +127,17 @@ def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
         return
     blocked = crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))
     if len(blocked) > 1 and not task.outcome:
-        crew.escalate(task, "it is free, and yet could not be claimed twice: look at what blocks it")
+        crew.escalate(task, "the task is claimable, but two claims of it were blocked; find out what blocks them")
         return
     body = f"INSTRUCTION: {task.instruction_path or task.title}"
     crew.table.say(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
 
-def _blocked_on(crew: ConductorContext, session: str) -> str:
+def _task_of_blocked_claim(crew: ConductorContext, session: str) -> str:
     blocked = crew.table.messages(types=(MessageType.CLAIM_BLOCKED,))
     return next((message.task_id for message in reversed(blocked) if message.from_session == session), "")
 
 
-def last(crew: ConductorContext, task: TaskRow, kind: MessageType) -> CrewMessageRow | None:
-    """The newest message of this type from the task's worker; by its number, for two may have one time."""
-    return next(reversed(crew.table.messages(task.task_id, types=(kind,))), None)
+def newest_message(crew: ConductorContext, task: TaskRow, message_type: MessageType) -> CrewMessageRow | None:
+    """Return the task's newest message of this type. Messages are ordered by id: two can have the same time."""
+    return next(reversed(crew.table.messages(task.task_id, types=(message_type,))), None)

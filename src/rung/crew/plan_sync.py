@@ -1,4 +1,4 @@
-"""A plan as rows of the table: put in at the beginning, carried over when the plan changes."""
+"""Synchronises a plan with the crew's table: inserts its tasks, and applies later revisions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import TERMINAL, MessageType, TaskState
-from rung.core.crew.plan import CrewPlan, TaskChange, changes, checked_plan
+from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
+from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:
@@ -17,50 +17,53 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
 
-PLAN: Final = "plan"  # a fact of the crew: the plan that is carried out, as JSON
-FOLDER: Final = "plan_folder"  # from where its paths are seen
+PLAN_KEY: Final = "plan"  # fact of the crew: the current plan, as JSON
+PLAN_FOLDER_KEY: Final = "plan_folder"  # fact of the crew: the folder that the plan's paths are relative to
 
 
-def begin(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
-    """Put a plan's tasks into the table; those that are there already stay as they are."""
+def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
+    """Insert a plan's tasks into the table. Tasks that are already there stay unchanged."""
     checked = checked_plan(plan)
-    for planned in checked.standing:
+    for planned in checked.active_tasks:
         if table.task(planned.id) is None:
-            table.add(_row(planned, checked, folder))
-    table.set_fact(FOLDER, str(folder))
-    table.set_fact(PLAN, json.dumps(plan))
+            table.add(_new_task(planned, checked, folder))
+    table.set_fact(PLAN_FOLDER_KEY, str(folder))
+    table.set_fact(PLAN_KEY, json.dumps(plan))
     return checked
 
 
-def current(table: CrewTable) -> CrewPlan | None:
-    """The plan that is carried out."""
-    text = table.fact(PLAN)
+def current_plan(table: CrewTable) -> CrewPlan | None:
+    """Return the plan that is being executed; None if tasks were added without a plan."""
+    text = table.fact(PLAN_KEY)
     return checked_plan(json.loads(text)) if text else None
 
 
-def carry_over(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> None:
-    """Go on with another plan. Rollbacks come first; what is removed is marked so, and never simply gone."""
-    folder = Path(crew.table.fact(FOLDER) or ".")
-    old = current(crew.table)
-    todo = changes(old, new) if old is not None else None
+def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> None:
+    """Replace the current plan by a revision: remove, revise and add tasks. Complete tasks stay as they are.
+
+    A removed task keeps its row, marked as removed.
+    """
+    folder = Path(crew.table.fact(PLAN_FOLDER_KEY) or ".")
+    old = current_plan(crew.table)
+    diff = diff_plans(old, new) if old is not None else None
     planned = {task.id: task for task in new.tasks}
-    for name in todo.removed if todo is not None else ():
-        _remove(crew, name)
-    for name, waits_for in new.after().items():
-        row = crew.table.task(name)
-        wanted = _row(planned[name], new, folder)
+    for task_id in diff.removed if diff is not None else ():
+        _remove(crew, task_id)
+    for task_id, dependencies in new.dependencies().items():
+        row = crew.table.task(task_id)
+        new_task = _new_task(planned[task_id], new, folder)
         if row is None:
-            crew.table.add(replace(wanted, plan_mark=planned[name].mark.value or TaskChange.NEW.value))
+            crew.table.add(replace(new_task, plan_mark=planned[task_id].mark.value or TaskChange.NEW.value))
         elif row.state is TaskState.COMPLETE:
             continue
-        elif todo is not None and name in (*todo.revised, *todo.rollback):
-            _revise(crew, row, wanted)
-        elif set(row.depends_on) != waits_for:
-            crew.table.change(name, depends_on=sorted(waits_for))
-    crew.table.set_fact(PLAN, json.dumps(plan))
+        elif diff is not None and task_id in (*diff.revised, *diff.rollback):
+            _revise(crew, row, new_task)
+        elif set(row.depends_on) != dependencies:
+            crew.table.change(task_id, depends_on=sorted(dependencies))
+    crew.table.set_fact(PLAN_KEY, json.dumps(plan))
 
 
-def _row(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
+def _new_task(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
     return NewTask(
         task_id=planned.id,
         title=planned.title,
@@ -68,7 +71,7 @@ def _row(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
         instruction_path=str(folder / planned.instruction_path) if planned.instruction_path else "",
         command=planned.command or None,
         workdir=str((folder / planned.workdir).resolve()) if planned.workdir else "",
-        depends_on=tuple(sorted(plan.after()[planned.id])),
+        depends_on=tuple(sorted(plan.dependencies()[planned.id])),
         writes=planned.writes,
         stale_after=planned.stale_after or plan.settings.stale_after,
         priority=planned.priority,
@@ -77,12 +80,13 @@ def _row(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
     )
 
 
-def _remove(crew: ConductorContext, name: str) -> None:
-    row = crew.table.task(name)
+def _remove(crew: ConductorContext, task_id: str) -> None:
+    """Mark a task as removed and end its worker."""
+    row = crew.table.task(task_id)
     if row is None or row.state is TaskState.COMPLETE:
         return
     if row.state in TERMINAL:
-        crew.table.change(name, outcome="removed", plan_mark=TaskChange.REMOVED.value)
+        crew.table.change(task_id, outcome="removed", plan_mark=TaskChange.REMOVED.value)
     else:
         crew.table.answer(
             row,
@@ -92,11 +96,11 @@ def _remove(crew: ConductorContext, name: str) -> None:
             outcome="removed",
             plan_mark=TaskChange.REMOVED.value,
         )
-    crew.terminate(name)
+    crew.terminate(task_id)
 
 
 def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
-    """Fresh instructions and a fresh worker; its counts begin anew, but for the errors of its life."""
+    """Give a task new instructions and a new worker. All counters are reset except its lifetime errors."""
     if row.state is not TaskState.EXITED and row.state is not TaskState.WATCHING:
         crew.table.answer(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
     crew.terminate(row.task_id)
@@ -123,4 +127,4 @@ def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
         crew.table.answer(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
     else:
         crew.table.change(fresh.task_id, **columns)
-        crew.table.say(fresh.task_id, "task-00", body, MessageType.INSTRUCTION)
+        crew.table.say(fresh.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)

@@ -1,13 +1,13 @@
-"""How a crew is run: how many at once, how patient, how often anything is tried again."""
+"""Settings of a conductor: concurrency, timeouts and restart limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rung.core.crew.blocker import CONSULTATIONS
-from rung.core.crew.contract import BEAT, CONDUCTOR_STALE, STALE
-from rung.core.crew.liveness import LIMITS, RestartLimits
+from rung.core.crew.blocker import MAX_CONSULTATIONS
+from rung.core.crew.contract import CONDUCTOR_STALE_SECONDS, HEARTBEAT_SECONDS, STALE_SECONDS
+from rung.core.crew.liveness import DEFAULT_LIMITS, RestartLimits
 from rung.core.policy.restart_intensity import RestartIntensity
 
 if TYPE_CHECKING:
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConductorSettings:
-    """Seconds, and counts."""
+    """Settings of a conductor. All durations are in seconds."""
 
-    workers: int = 2  # at once
-    command: tuple[str, ...] = ()  # what a task is worked with when it names nothing of its own
+    workers: int = 2  # that run at once
+    command: tuple[str, ...] = ()  # worker command of a task that has none of its own
     poll: float = 5.0
-    beat: float = BEAT
-    stale: float = STALE  # no heartbeat for so long
-    hung: float = 1_800.0  # no progress for so long, although it beats
-    grace: float = 5.0  # between asking a worker to end and ending it
-    claim_within: float = 300.0  # of being launched
-    limits: RestartLimits = LIMITS  # of beginning again
-    consultations: int = CONSULTATIONS  # of the replanner
+    beat: float = HEARTBEAT_SECONDS
+    stale: float = STALE_SECONDS  # without a heartbeat
+    hung: float = 1_800.0  # without progress, despite heartbeats
+    grace: float = 5.0  # between SIGTERM and SIGKILL
+    claim_within: float = 300.0  # after the launch
+    limits: RestartLimits = DEFAULT_LIMITS
+    max_consultations: int = MAX_CONSULTATIONS  # of the replanner
     attended: bool = False
     reviewed_by_person: bool = False
-    conductor_stale: float = CONDUCTOR_STALE
+    conductor_stale: float = CONDUCTOR_STALE_SECONDS
     watchdog_stale: float = 180.0
-    relaunches: int = 3  # of the conductor, without progress
+    relaunches: int = 3  # of the conductor, without progress between them
 
     @classmethod
-    def of(cls, plan: CrewSettings) -> ConductorSettings:
-        """As the plan says."""
+    def from_plan(cls, plan: CrewSettings) -> ConductorSettings:
+        """Return the settings in the `[crew]` table of a plan."""
         return cls(
             workers=plan.workers,
             command=plan.worker,

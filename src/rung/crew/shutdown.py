@@ -1,62 +1,68 @@
-"""The conductor's own end, in strict order: whatever it dies of half-way, a successor finds what it needs."""
+"""Shutdown of a conductor, in a fixed order: if it dies half-way, the next conductor finds consistent state."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, TERMINAL, MessageType, TaskState
-from rung.crew.worker_supervision import save_work
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, SHUTDOWN_PREFIX, TERMINAL, MessageType, TaskState
+from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY
+from rung.crew.plan_sync import PLAN_KEY
+from rung.crew.worker_supervision import save_partial_work
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
 
-HANDOFF = "HANDOFF.md"
-MEMORY = "MEMORY.md"
+HANDOFF_FILE: Final = "HANDOFF.md"
+MEMORY_FILE: Final = "MEMORY.md"
 
 
-def end(crew: ConductorContext, why: str, *, to: TaskState = TaskState.CONTEXT_RECOVERY) -> None:
-    """Hand over to a successor (`context_recovery`), or stop for good (`exit_requested`).
+def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.CONTEXT_RECOVERY) -> None:
+    """Hand over to another conductor (`context_recovery`) or stop for good (`exit_requested`).
 
-    First what is known is written down; then the workers are marked, and only then signalled, because one that
-    guards its own exit would else refuse to end; last comes the state that has the watchdog act.
+    The order: write the hand-over files, mark the tasks, signal the workers, set the conductor's own state. Tasks
+    are marked before their workers are signalled, because a worker that guards its exit refuses to end otherwise.
+    The own state comes last, because the watchdog reacts to it.
     """
-    crew.write(HANDOFF, handoff(crew, why))
-    crew.write(MEMORY, memory(crew))
+    crew.write(HANDOFF_FILE, handoff_text(crew, reason))
+    crew.write(MEMORY_FILE, memory_text(crew))
     for task in crew.table.claimed():
-        saved = save_work(crew, task, "the conductor ends")
-        body = f"EXITED: the conductor ends ({why}). Saved: {saved}"
-        crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
+        saved = save_partial_work(crew, task, "the conductor shuts down")
+        body = f"EXITED: the conductor shuts down ({reason}). Saved work: {saved}"
+        crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{SHUTDOWN_PREFIX} {reason}")
     for process in crew.table.processes():
         crew.terminate(process.task_id)
-    crew.table.say(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)
+    crew.table.say(
+        CONDUCTOR, CONDUCTOR, f"HANDOFF: {reason}. See {crew.runtime_dir / HANDOFF_FILE}", MessageType.HANDOFF
+    )
     crew.table.own_state(CONDUCTOR, to)
 
 
-def handoff(crew: ConductorContext, why: str) -> str:
-    """What a successor has to know."""
+def handoff_text(crew: ConductorContext, reason: str) -> str:
+    """Return the state of the crew for the next conductor."""
     rows = crew.table.tasks()
     active = [row for row in rows if row.state not in (*TERMINAL, TaskState.WATCHING)]
-    lines = [f"- {row.task_id}: {row.state}, {row.worked_by or 'nobody'}, {row.title or ''}" for row in active]
+    lines = [f"- {row.task_id}: {row.state}, {row.worked_by or 'no worker'}, {row.title or ''}" for row in active]
     waiting = sum(row.state is TaskState.WATCHING for row in rows)
-    done = sum(row.state is TaskState.COMPLETE for row in rows)
-    asks = [f"- {row.task_id}: {row.note}" for row in rows if row.note.startswith(ASKS)]
+    complete = sum(row.state is TaskState.COMPLETE for row in rows)
+    questions = [f"- {row.task_id}: {row.note}" for row in rows if row.note.startswith(ASKS_PREFIX)]
     return (
-        f"# Handoff of the conductor\n\n- Why: {why}\n- When: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
-        f"- Done: {done}, waiting: {waiting}, under way: {len(active)}, of {len(rows)}\n"
-        f"- Paused: {crew.table.fact('paused') or 'no'}; halted: {crew.table.fact('halted') or 'no'}\n\n"
-        "## Under way\n\n"
-        + ("\n".join(lines) or "nothing")
-        + "\n\n## Asked of a person\n\n"
-        + ("\n".join(asks) or "nothing")
-        + "\n\nThe table is right where this file differs from it.\n"
+        f"# Handoff of the conductor\n\n- Reason: {reason}\n"
+        f"- Time: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
+        f"- Tasks: {complete} complete, {len(active)} active, {waiting} waiting, {len(rows)} in total\n"
+        f"- Paused: {crew.table.fact(PAUSED_KEY) or 'no'}; halted: {crew.table.fact(HALTED_KEY) or 'no'}\n\n"
+        "## Active tasks\n\n"
+        + ("\n".join(lines) or "none")
+        + "\n\n## Questions to a person\n\n"
+        + ("\n".join(questions) or "none")
+        + "\n\nWhere this file and the table differ, the table is right.\n"
     )
 
 
-def memory(crew: ConductorContext) -> str:
-    """Where everything is."""
+def memory_text(crew: ConductorContext) -> str:
+    """Return where the crew's state is stored."""
     processes = "\n".join(f"- {one.task_id}: session {one.session_id}" for one in crew.table.processes())
     return (
-        f"# Where things are\n\n- The table: {crew.place}\n- The plan: in the table's facts, `plan`\n"
-        f"- The handoff: {crew.runtime / HANDOFF}\n\n## Processes\n\n{processes or 'none'}\n"
+        f"# Where the state is stored\n\n- Table: {crew.table_url}\n- Plan: in the table's facts, `{PLAN_KEY}`\n"
+        f"- Hand-over: {crew.runtime_dir / HANDOFF_FILE}\n\n## Processes\n\n{processes or 'none'}\n"
     )

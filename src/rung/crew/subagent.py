@@ -23,30 +23,31 @@ if TYPE_CHECKING:
 
     from rung.core.domain.incident import Incident
 
-SECONDS: Final = 900.0
-PROMPT: Final = "{prompt}"
-NOT_RUNNABLE: Final = (126, 127)  # exit codes of a shell: the program cannot be run, or is not there
-MAX_NOTE: Final = 2_000  # characters of an error in the next question
+TIMEOUT_SECONDS: Final = 900.0
+PROMPT_PLACEHOLDER: Final = "{prompt}"
+NOT_RUNNABLE_EXIT_CODES: Final = (126, 127)  # of a shell: program not executable, program not found
+MAX_NOTE_CHARS: Final = 2_000  # of an error that is added to the question
 
 
-def ask(
+def ask_command(
     command: Sequence[str],
     question: Mapping[str, Any],
     *,
-    seconds: float = SECONDS,
+    seconds: float = TIMEOUT_SECONDS,
     report: Path | None = None,
     **ports: Any,
 ) -> dict[str, Any] | None:
-    """Put a question to a command; its answer, or None when the ladder is spent, which the report then says.
+    """Ask a command a question. Return its answer, or None when the ladder is exhausted.
 
-    Transient trouble is asked again unchanged, after a pause. Any other error is added to the question; an error
-    that was already added is not answered by asking again. `ports` are those of `recover`.
+    A transient failure is retried unchanged, with backoff. Any other error is added to the question; an error that
+    was already added is not retried. A question without an answer is appended to `report`. `ports` are those of
+    `recover`.
     """
     if not command:
         raise ConfigError("command", list(command), "a list of texts, the program first")
     policy = preset(HELPER, "helper").replace(report="")
     outcome = recover_sync(
-        lambda request: _answer(command, request.prompt, seconds),
+        lambda request: _run_command(command, request.prompt, seconds),
         Request(prompt=json.dumps(question)),
         policy=policy,
         rung_handlers={Action.FIX.value: add_correction},
@@ -61,22 +62,31 @@ def ask(
 
 
 def add_correction(request: Request, incident: Incident) -> Request:
-    """The question with what was wrong the last time; unchanged where it already says so, or no question helps."""
+    """Add the last error to the question.
+
+    The request stays unchanged, so that the rung is skipped, if the question already has this error or if the
+    command cannot be run at all.
+    """
     *earlier, failure = incident.failures
-    if failure.evidence.exit_code in NOT_RUNNABLE or any(failure.fingerprint == one.fingerprint for one in earlier):
+    is_runnable = failure.evidence.exit_code not in NOT_RUNNABLE_EXIT_CODES
+    if not is_runnable or any(failure.fingerprint == one.fingerprint for one in earlier):
         return request
-    note = f"{failure.kind}: {clip(failure.message.strip(), MAX_NOTE)}"
+    note = f"{failure.kind}: {clip(failure.message.strip(), MAX_NOTE_CHARS)}"
     key = "look_up" if failure.kind in GROUPS["request"] else "correction"
     return request.replace(prompt=json.dumps({**json.loads(request.prompt), key: note}))
 
 
-def _answer(command: Sequence[str], prompt: str, seconds: float) -> dict[str, Any]:
-    """Run the command once. The prompt is on its standard input, or where {prompt} stands."""
-    in_place = any(PROMPT in word for word in command)
-    words = [word.replace(PROMPT, prompt) for word in command]
-    output = RunningProcess(words, "" if in_place else prompt).result(seconds)
-    found = find_json_object(output)
-    if found is None:
-        what, output = "the answer is not a JSON object", clip(output, 4_096)
-        raise AttemptError(what, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT, output=output)
-    return found
+def _run_command(command: Sequence[str], prompt: str, seconds: float) -> dict[str, Any]:
+    """Run the command once, with the prompt on standard input or in place of `{prompt}`."""
+    is_argument = any(PROMPT_PLACEHOLDER in argument for argument in command)
+    arguments = [argument.replace(PROMPT_PLACEHOLDER, prompt) for argument in command]
+    output = RunningProcess(arguments, "" if is_argument else prompt).result(seconds)
+    answer = find_json_object(output)
+    if answer is None:
+        raise AttemptError(
+            "the answer is not a JSON object",
+            finding=Kind.MALFORMED_OUTPUT,
+            phase=Phase.RESULT,
+            output=clip(output, 4_096),
+        )
+    return answer

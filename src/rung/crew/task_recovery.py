@@ -1,4 +1,4 @@
-"""The recovery of each task on the `crew` ladder. Its events are kept in the task's row and copied to the journal."""
+"""Recovery of each task on the `crew` ladder. Events are stored in the task's row and copied to the journal."""
 
 from __future__ import annotations
 
@@ -20,48 +20,54 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.crew.rows import TaskRow
 
-Story: TypeAlias = list[dict[str, Any]]  # the events of one recovery, as JSON
+EventsJson: TypeAlias = list[dict[str, Any]]  # the events of one incident
 
 
 @dataclass(slots=True)
 class TaskRecoveries:
-    """Decides for tasks. The events it returns are written with the state they lead to, in one transaction."""
+    """Decides on the failures of tasks.
+
+    The caller stores the returned events in the task's row, in one transaction with the state they lead to.
+    """
 
     policy: Policy
     now: Callable[[], float]
     journal: Any = None
     attended: bool = False
-    say: Callable[[str], None] = lambda _: None
+    log: Callable[[str], None] = lambda _: None
 
-    def failed(self, task: TaskRow, failure: Failure) -> tuple[ev.Decision, Story]:
-        """The decision after this error of the task's worker, and the events to store with it."""
+    def record_failure(self, task: TaskRow, failure: Failure) -> tuple[ev.Decision, EventsJson]:
+        """Return the decision on a failure of the task's worker, and the incident's events to store with it."""
         recovery = self._recovery(task)
         decision = recovery.failed(failure, close=False)
         return decision, [to_json(event) for event in recovery.events]
 
-    def over(self, task: TaskRow, status: ev.Status, why: str) -> Story:
-        """End the task's open incident, if there is one; the next begins with no events."""
+    def close(self, task: TaskRow, status: ev.Status, reason: str) -> EventsJson:
+        """Close the task's open incident, if there is one. Return the events to store: none."""
         if task.history:
             recovery = self._recovery(task)
             if status is ev.Status.RECOVERED:
                 recovery.succeeded()
             else:
-                recovery.close(status, why)
+                recovery.close(status, reason)
         return []
 
-    def stuck(self, task: TaskRow, failure: Failure) -> bool:
-        """Whether two corrections were already made for this very error."""
-        failures = Incident.of(_read(task.history)).failures
+    def makes_no_progress(self, task: TaskRow, failure: Failure) -> bool:
+        """Return whether two fixes were already proposed for this error."""
+        failures = Incident.of(_decode(task.history)).failures
         return no_progress([*(one.fingerprint for one in failures), failure.fingerprint])
 
     def _recovery(self, task: TaskRow) -> ExternalRecovery:
-        """The task's open incident, or a new one. The task is its session: earlier errors were tries on session rungs."""
+        """Return the task's open incident, or a new one.
+
+        The task is the session: errors of earlier incidents count as tries on the rungs with session scope.
+        """
         earlier = max(0, task.error_tries - 1)
         rungs = self.policy.ladder.rungs
         return ExternalRecovery(
             self.policy,
             request=Request(prompt=task.title or task.task_id, agent=task.worked_by or task.task_id),
-            events=_read(task.history),
+            events=_decode(task.history),
             journal=self,
             attended=self.attended,
             used=tuple((rung.name, earlier) for rung in rungs if earlier and rung.scope is RungScope.SESSION),
@@ -69,14 +75,14 @@ class TaskRecoveries:
         )
 
     def append(self, incident: str, first: int, events: Sequence[ev.Event], /) -> None:
-        """Copy events to the journal. A failure is only logged: the table is what counts, and may have been copied."""
+        """Copy events to the journal. A failure is only logged: the task's row is the authoritative copy."""
         if self.journal is None:
             return
         try:
             self.journal.append(incident, first, tuple(events)).result()
-        except Exception as error:  # noqa: BLE001  # whatever a journal raises, the crew goes on
-            self.say(f"not kept in the journal: {error}")
+        except Exception as error:  # noqa: BLE001  # a broken journal must not stop the crew
+            self.log(f"events were not written to the journal: {error}")
 
 
-def _read(story: Story | None) -> list[ev.Event]:
-    return [from_json(table) for table in story or ()]
+def _decode(history: EventsJson | None) -> list[ev.Event]:
+    return [from_json(event) for event in history or ()]

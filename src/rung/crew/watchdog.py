@@ -1,4 +1,4 @@
-"""The watchdog (`souffleur`): sees to it that there is a conductor, and is itself seen to by the conductor."""
+"""The watchdog (`souffleur`): relaunches the conductor when it is gone. The conductor supervises it in turn."""
 
 from __future__ import annotations
 
@@ -16,82 +16,82 @@ if TYPE_CHECKING:
     from rung.crew.settings import ConductorSettings
     from rung.store.crew.table import CrewTable
 
-NAME: Final = "conductor"  # of its process
-ITSELF: Final = "souffleur"
-RELAUNCHES: Final = "relaunches"
-SEEN: Final = "progress_at_relaunch"
-ENDED: Final = (TaskState.COMPLETE, TaskState.EXIT_REQUESTED)
+CONDUCTOR_PROCESS: Final = "conductor"  # names of the processes and of their PID files
+WATCHDOG_PROCESS: Final = "souffleur"
+RELAUNCHES_KEY: Final = "relaunches"  # fact of the crew: relaunches since the last progress
+PROGRESS_KEY: Final = "progress_at_relaunch"  # fact of the crew: digest of all task states at the last relaunch
+ENDED_STATES: Final = (TaskState.COMPLETE, TaskState.EXIT_REQUESTED)
 
 
 @dataclass(slots=True, kw_only=True)
 class ConductorWatchdog:
-    """One look at a time; `run` looks until the conductor has ended well, or cannot be helped."""
+    """Checks the conductor repeatedly until the crew has ended or relaunches no longer help."""
 
     table: CrewTable
     processes: Processes
     settings: ConductorSettings
-    command: Sequence[str]  # that conducts
+    command: Sequence[str]  # of the conductor
     environment: Mapping[str, str]
-    say: Callable[[str], None] = lambda _: None
+    log: Callable[[str], None] = lambda _: None
 
     def confirm(self) -> None:
-        """Everything is in its place: from now on the conductor may act."""
+        """Report that the watchdog runs. The conductor acts only after this."""
         self.table.own_state(WATCHDOG, TaskState.CONFIRMED)
 
-    def look(self) -> bool:
-        """Beat, look, and relaunch if need be. False when there is nothing left to watch."""
+    def check(self) -> bool:
+        """Send a heartbeat, check the conductor, relaunch it if necessary. Return whether to continue watching."""
         self.table.own_state(WATCHDOG)
         row = self.table.task(CONDUCTOR)
-        if row is None or row.state in ENDED:
+        if row is None or row.state in ENDED_STATES:
             self.table.own_state(WATCHDOG, TaskState.COMPLETE)
             return False
-        why = self.wrong(row.state, row.heartbeat_age)
-        if not why:
+        reason = self.relaunch_reason(row.state, row.heartbeat_age)
+        if not reason:
             return True
-        return self.relaunch(why)
+        return self.relaunch(reason)
 
-    def wrong(self, state: TaskState, heartbeat_age: float | None) -> str:
-        """What is wrong with the conductor; nothing, if nothing is."""
+    def relaunch_reason(self, state: TaskState, heartbeat_age: float | None) -> str:
+        """Return why the conductor must be relaunched; empty if it is healthy."""
         if state is TaskState.CONTEXT_RECOVERY:
             return "it asked for a successor"
-        if not self.processes.alive(NAME):
+        if not self.processes.alive(CONDUCTOR_PROCESS):
             return "its process is gone"
         if heartbeat_age is None or heartbeat_age > self.settings.conductor_stale:
             return f"no heartbeat for more than {self.settings.conductor_stale:g} s"
         return ""
 
-    def relaunch(self, why: str) -> bool:
-        """A new conductor, unless the last three changed nothing."""
-        mark = progress_mark(self.table)
-        moved = mark != self.table.fact(SEEN)
-        number = 1 if moved else int(self.table.fact(RELAUNCHES) or 0) + 1
+    def relaunch(self, reason: str) -> bool:
+        """Launch a new conductor. Give up and return False after too many relaunches without progress."""
+        digest = progress_digest(self.table)
+        has_progress = digest != self.table.fact(PROGRESS_KEY)
+        number = 1 if has_progress else int(self.table.fact(RELAUNCHES_KEY) or 0) + 1
         if number > self.settings.relaunches:
-            words = f"relaunched {self.settings.relaunches} times without progress; last: {why}"
-            self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {words}", MessageType.EMERGENCY)
-            self.processes.end(NAME, self.settings.grace)
+            text = f"relaunched {self.settings.relaunches} times without progress; last reason: {reason}"
+            self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {text}", MessageType.EMERGENCY)
+            self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
             self.table.own_state(WATCHDOG, TaskState.ERROR)
-            self.say(words)
+            self.log(text)
             return False
-        self.table.set_fact(RELAUNCHES, str(number))
-        self.table.set_fact(SEEN, mark)
-        self.processes.end(NAME, self.settings.grace)
-        self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {why}", MessageType.WARNING)
+        self.table.set_fact(RELAUNCHES_KEY, str(number))
+        self.table.set_fact(PROGRESS_KEY, digest)
+        self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
+        self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {reason}", MessageType.WARNING)
         self.table.own_state(CONDUCTOR, TaskState.WATCHING)
-        self.processes.launch(NAME, self.command, self.environment, None)
-        self.say(f"conductor relaunched: {why}")
+        self.processes.launch(CONDUCTOR_PROCESS, self.command, self.environment, None)
+        self.log(f"conductor relaunched: {reason}")
         return True
 
     def run(self, stop: threading.Event) -> bool:
-        """Watch until the end; whether that was a good one."""
+        """Watch until the crew ends, the watchdog gives up or `stop` is set. Return whether the crew ended."""
         self.confirm()
         while not stop.wait(self.settings.poll):
-            if not self.look():
+            if not self.check():
                 row = self.table.task(WATCHDOG)
                 return row is not None and row.state is TaskState.COMPLETE
         return False
 
 
-def progress_mark(table: CrewTable) -> str:
-    """Changes when a task is completed or changes its state."""
+def progress_digest(table: CrewTable) -> str:
+    """Return a digest that changes when any task changes its state or its worker."""
     rows = sorted((row.task_id, row.state.value, row.generation) for row in table.tasks())
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]

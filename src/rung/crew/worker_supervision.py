@@ -1,4 +1,4 @@
-"""Looks after the workers: dead, hung, looping; checked twice, saved first, begun again within limits."""
+"""Supervision of workers: evict dead, hung and looping workers, save their work and redispatch their tasks."""
 
 from __future__ import annotations
 
@@ -6,71 +6,79 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.crew.contract import ASKS, CONDUCTOR, ENDED_WITH_US, MessageType, TaskState
-from rung.core.crew.handoff import FIRST, Handoff, HandoffKind, handoff_kind
-from rung.core.crew.liveness import TROUBLE, Liveness, LivenessSignals, LivenessThresholds, look, stop_restarting
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, SHUTDOWN_PREFIX, MessageType, TaskState
+from rung.core.crew.handoff import FIRST_ACTION, Handoff, HandoffKind, handoff_kind
+from rung.core.crew.liveness import (
+    UNHEALTHY,
+    Liveness,
+    LivenessSignals,
+    LivenessThresholds,
+    check_liveness,
+    restart_block_reason,
+)
 from rung.crew.context import git_output
-from rung.crew.dispatch import HALTED, not_claimed, waiting_for_claim
+from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import TaskRow
 
-DIED: Final = ("dead", "it died")  # how a reason begins that tells of a death
+DEATH_PREFIXES: Final = (Liveness.DEAD.value, DIED_UNCLAIMED)  # of the restart reasons that count as deaths
 
 
 def supervise(crew: ConductorContext) -> int:
-    """One look at everybody; how many had to be taken away from their work."""
-    taken = 0
+    """Check every worker once. Return how many were evicted."""
+    evicted = 0
     reap(crew)
-    known = crew.table.running()
-    for process, task in waiting_for_claim(crew):
-        why = not_claimed(crew, process)
-        if why:
-            _never_claimed(crew, task, why)
-            taken += 1
+    launched = crew.table.running()
+    for process, task in unclaimed_workers(crew):
+        reason = missing_claim_reason(crew, process)
+        if reason:
+            _restart_unclaimed(crew, task, reason)
+            evicted += 1
     claimed = crew.table.claimed()
-    crew.loops = {key: crew.loops[key] for key in map(_whose, claimed) if key in crew.loops}
+    crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
     for task in claimed:
-        ours = known.get(task.task_id) == task.session_id
-        verdict = _verdict(crew, task, ours=ours)
-        if verdict in TROUBLE:
-            taken += _evict(crew, task, verdict, ours=ours)
-    return taken
+        is_ours = launched.get(task.task_id) == task.session_id
+        verdict = _check_worker(crew, task, is_ours=is_ours)
+        if verdict in UNHEALTHY:
+            evicted += _evict(crew, task, verdict, is_ours=is_ours)
+    return evicted
 
 
 def reap(crew: ConductorContext) -> None:
-    """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
+    """End the workers of finished tasks: a conductor may have died after it marked a task and before the signal."""
     for task_id in crew.table.left_over():
         task = crew.table.task(task_id)
-        if task is None or not _leaving(crew, task):
+        if task is None or not _is_exiting(crew, task):
             crew.terminate(task_id)
 
 
-def _leaving(crew: ConductorContext, task: TaskRow) -> bool:
-    """Has it just completed its task, and is on its way out?"""
-    just_now = (task.heartbeat_age or 0.0) < crew.settings.grace
-    return task.state is TaskState.COMPLETE and just_now and crew.processes.alive(task.task_id)
+def _is_exiting(crew: ConductorContext, task: TaskRow) -> bool:
+    """Return whether the worker completed the task within the grace period and is about to exit by itself."""
+    is_recent = (task.heartbeat_age or 0.0) < crew.settings.grace
+    return task.state is TaskState.COMPLETE and is_recent and crew.processes.alive(task.task_id)
 
 
-def _verdict(crew: ConductorContext, task: TaskRow, *, ours: bool) -> Liveness:
+def _check_worker(crew: ConductorContext, task: TaskRow, *, is_ours: bool) -> Liveness:
+    """Return the liveness of the task's worker. The process is visible only if this crew launched it."""
     settings = crew.settings
     signals = LivenessSignals(
-        process_alive=crew.processes.alive(task.task_id) if ours else None,
+        process_alive=crew.processes.alive(task.task_id) if is_ours else None,
         heartbeat_age=task.heartbeat_age,
         progress_age=task.progress_age,
-        looping=_looping(crew, task),
-        asked=task.note.startswith(ASKS),
+        is_looping=_is_looping(crew, task),
+        waits_for_person=task.note.startswith(ASKS_PREFIX),
         state=task.state,
     )
-    return look(
+    return check_liveness(
         signals,
         LivenessThresholds(stale=task.stale_after or settings.stale, hung=settings.hung, slow=settings.hung / 2),
     )
 
 
-def _looping(crew: ConductorContext, task: TaskRow) -> bool:
-    """Steps that a worker tells of as its progress, numbered, are shown to the detectors."""
+def _is_looping(crew: ConductorContext, task: TaskRow) -> bool:
+    """Run the loop detectors on the task's progress, if the worker reports it as steps in JSON."""
     if not task.progress.startswith("{"):
         return False
     from rung.core.domain.failures import Kind
@@ -78,99 +86,111 @@ def _looping(crew: ConductorContext, task: TaskRow) -> bool:
     from rung.detectors.session_monitor import SessionMonitor
     from rung.detectors.step import step_from
 
-    key = _whose(task)
-    watch, last, looping = crew.loops.get(key) or (SessionMonitor(), None, False)
-    if last == task.progress:
-        return bool(looping)
+    key = _lease_key(task)
+    monitor, last_progress, is_looping = crew.loop_states.get(key) or (SessionMonitor(), None, False)
+    if last_progress == task.progress:
+        return bool(is_looping)
     try:
-        finding = watch.check(step_from(json.loads(task.progress or "{}")))
+        finding = monitor.check(step_from(json.loads(task.progress or "{}")))
     except ValueError:
         return False
-    looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is LoopStage.FORCE_DONE
-    crew.loops[key] = (watch, task.progress, looping)
-    return looping
+    is_looping = finding is not None and finding.kind is Kind.LOOP_DETECTED and finding.stage is LoopStage.FORCE_DONE
+    crew.loop_states[key] = (monitor, task.progress, is_looping)
+    return is_looping
 
 
-def _whose(task: TaskRow) -> str:
+def _lease_key(task: TaskRow) -> str:
     return f"{task.task_id}/{task.generation}"
 
 
-def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours: bool) -> int:
-    """Checked again, its work saved, marked `exited`; only then is anybody signalled."""
+def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours: bool) -> int:
+    """Check the worker again, save its work and mark the task `exited`. Return 1 if it was evicted, else 0.
+
+    The process is signalled later, by `redispatch`: a worker that guards its exit ends only once its task is marked.
+    """
     fresh = crew.table.task(task.task_id)
     if fresh is None or fresh.state != task.state or fresh.generation != task.generation:
         return 0
-    if _verdict(crew, fresh, ours=ours) is not verdict:
+    if _check_worker(crew, fresh, is_ours=is_ours) is not verdict:
         return 0
-    saved = save_work(crew, fresh, verdict)
-    body = f"TAKEN AWAY ({verdict}): no sign of {fresh.worked_by or fresh.session_id}. Saved: {saved}"
+    saved = save_partial_work(crew, fresh, verdict)
+    body = f"EVICTED ({verdict}): worker {fresh.worked_by or fresh.session_id}. Saved work: {saved}"
     if not crew.table.answer(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
         return 0
-    crew.log(f"{task.task_id}: {verdict}, taken away")
+    crew.log(f"{task.task_id}: worker is {verdict}, evicted")
     return 1
 
 
-def save_work(crew: ConductorContext, task: TaskRow, verdict: str) -> str:
-    """What there is of its work: the differences in its directory, its last words, what it said of its progress."""
-    difference = git_output(task.workdir, "diff", "HEAD") if task.workdir else ""
+def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str:
+    """Save the diff of the task's directory, its progress and its worker's last output. Return the report's path."""
+    diff = git_output(task.workdir, "diff", "HEAD") if task.workdir else ""
     name = f"partial/{task.task_id}-{task.generation}"
-    if difference:
-        crew.write(f"{name}.diff", difference)
-    words = clip(crew.processes.output(task.task_id), 4_096)
+    if diff:
+        crew.write(f"{name}.diff", diff)
+    output = clip(crew.processes.output(task.task_id), 4_096)
     text = (
-        f"# {task.task_id}, generation {task.generation}: {verdict}\n\n- session: {task.session_id}\n"
-        f"- state: {task.state}\n- progress: {task.progress or 'nothing was said'}\n"
-        f"- differences: {name + '.diff' if difference else 'none, or no git'}\n\n## Last output\n\n{words}\n"
+        f"# {task.task_id}, generation {task.generation}: {reason}\n\n- session: {task.session_id}\n"
+        f"- state: {task.state}\n- progress: {task.progress or 'none reported'}\n"
+        f"- diff: {name + '.diff' if diff else 'empty, or not a git work tree'}\n\n## Last output\n\n{output}\n"
     )
     return str(crew.write(f"{name}.md", text))
 
 
 def redispatch(crew: ConductorContext, task: TaskRow) -> None:
-    """A task whose worker is gone: a successor, as long as the limits allow; else a person."""
+    """Open a task whose worker is gone for a new worker, if the restart limits allow it; else escalate it."""
     crew.terminate(task.task_id)
-    handoff = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
-    left = Handoff.parse(handoff.message) if handoff is not None and handoff.from_session == task.session_id else None
-    blameless = task.note.startswith(ENDED_WITH_US)  # counts against nobody: a crew of eight would spend every limit
-    if not blameless and not _may_begin_again(crew, task, task.note or "its worker left", lost=left is None):
+    message = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
+    handoff = (
+        Handoff.parse(message.message) if message is not None and message.from_session == task.session_id else None
+    )
+    # A shutdown of the conductor ends healthy workers. Counted, a crew of eight would exceed every limit at once.
+    is_shutdown = task.note.startswith(SHUTDOWN_PREFIX)
+    if not is_shutdown and not _may_restart(crew, task, task.note or "its worker left", is_lost=handoff is None):
         return
-    kind = handoff_kind(left)
+    kind = handoff_kind(handoff)
     if kind is HandoffKind.CRASH and not task.progress:
-        to, body = TaskState.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nBegin from the start."
+        state, body = TaskState.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nStart from scratch."
     else:
-        to, body = TaskState.FIX_PROPOSED, _to_successor(crew, task, kind)
-    again = task.redispatches + (not blameless)
-    crew.table.answer(task, to, body, MessageType.INSTRUCTION, redispatches=again, note="")
+        state, body = TaskState.FIX_PROPOSED, _handoff_message(crew, task, kind)
+    redispatches = task.redispatches + (not is_shutdown)
+    crew.table.answer(task, state, body, MessageType.INSTRUCTION, redispatches=redispatches, note="")
 
 
-def _never_claimed(crew: ConductorContext, task: TaskRow, why: str) -> None:
-    """A worker that never claimed: nothing to save, nothing to hand over."""
+def _restart_unclaimed(crew: ConductorContext, task: TaskRow, reason: str) -> None:
+    """End a worker that never claimed its task. There is no work to save; `dispatch` launches the next worker."""
     crew.terminate(task.task_id)
-    if _may_begin_again(crew, task, why):
+    if _may_restart(crew, task, reason):
         crew.table.change(task.task_id, redispatches=task.redispatches + 1)
 
 
-def _may_begin_again(crew: ConductorContext, task: TaskRow, why: str, *, lost: bool = True) -> bool:
-    """Within the limits; beyond those of the crew nothing more is given out, and a person is told.
+def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost: bool = True) -> bool:
+    """Return whether the restart limits allow another worker. If not, escalate the task.
 
-    A worker that handed over in good order was not lost: only its task's own limit counts for it.
+    If a limit of the whole crew is exceeded, dispatching is halted too. A worker that wrote a hand-over is not lost:
+    only the limit of its own task counts.
     """
     limits, now = crew.settings.limits, crew.now()
-    before = crew.table.restarts(limits.longest) if lost else []
-    restarts = [now - one.age for one in before]
-    deaths = [now - one.age for one in before if one.why.startswith(DIED)]
-    reason = stop_restarting(task.redispatches, restarts, deaths, now, limits)
-    if not reason:
-        if lost:
-            crew.table.restart(task.task_id, why)
+    recent = crew.table.restarts(limits.window_seconds) if is_lost else []
+    restarts = [now - one.age for one in recent]
+    deaths = [now - one.age for one in recent if one.why.startswith(DEATH_PREFIXES)]
+    block_reason = restart_block_reason(task.redispatches, restarts, deaths, now, limits)
+    if not block_reason:
+        if is_lost:
+            crew.table.restart(task.task_id, reason)
         return True
     if task.redispatches < limits.redispatches:
-        crew.table.set_fact(HALTED, reason)
-        crew.table.say(CONDUCTOR, CONDUCTOR, f"HALTED: {reason}; nothing more is given out", MessageType.EMERGENCY)
-    crew.escalate(task, f"{why}; {reason}")
+        crew.table.set_fact(HALTED_KEY, block_reason)
+        crew.table.say(
+            CONDUCTOR, CONDUCTOR, f"HALTED: {block_reason}; no more tasks are dispatched", MessageType.EMERGENCY
+        )
+    crew.escalate(task, f"{reason}; {block_reason}")
     return False
 
 
-def _to_successor(crew: ConductorContext, task: TaskRow, kind: HandoffKind) -> str:
-    where = crew.runtime / "partial" / f"{task.task_id}-{task.generation}.md"
-    saved = f" What was saved of its work: {where}." if where.exists() else ""
-    return f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}. First: {FIRST[kind]}.{saved}"
+def _handoff_message(crew: ConductorContext, task: TaskRow, kind: HandoffKind) -> str:
+    report = crew.runtime_dir / "partial" / f"{task.task_id}-{task.generation}.md"
+    saved = f" Saved work: {report}." if report.exists() else ""
+    return (
+        f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}."
+        f" First: {FIRST_ACTION[kind]}.{saved}"
+    )

@@ -1,1 +1,1 @@
-"""Stages of agents run as commands, each recovered on its own."""
+"""Runs pipelines: stages of agents as commands, each recovered on its own."""

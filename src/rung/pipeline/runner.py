@@ -1,4 +1,4 @@
-"""Stages of agents, each recovered on its own; a finished stage never runs again, and nothing follows one that stopped."""
+"""Runs the stages of a pipeline, each recovered on its own. After a stage has failed, no other stage starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.outcome import SUCCESS_STATUSES, report_text
 from rung.core.domain.request import Request
-from rung.core.pipeline.spec import blocked_report, joined, judge_output, read_pipeline, stage_prompt
+from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render
 from rung.engine.durable import recovery
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
-# What stopped it, the gravest first.
-_WORST: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
+# Statuses that stop a pipeline, the worst first.
+_STOPPING_STATUSES: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
 
 
 def load(table: dict[str, Any]) -> tuple[Pipeline, Policy]:
-    """The pipeline of a table and its policy: the `pipeline` ladder, and what `[policy]` says otherwise."""
+    """Return the pipeline in a parsed TOML document, and its policy: the `pipeline` preset with `[policy]` applied."""
     return read_pipeline(table), parse_policy({"ladder": "pipeline", **table.get("policy", {})})
 
 
 @dataclass(kw_only=True)
 class PipelineRun:
-    """One run of a pipeline. Paths are seen from `folder`, where the agents run.
+    """One run of a pipeline. Paths are relative to `folder`, which is also the agents' working directory.
 
-    With a journal and a run id it survives its process: started again, it goes on. `ask(stage, question,
-    incident)` answers questions; without it nobody is there, and what needs a person ends blocked. `listen(stage, event, incident)` is
-    told everything.
+    With a journal and a run id, a run survives a process crash: run again, it resumes and finished stages are not
+    repeated. `ask(stage, question, incident)` answers questions; without it, a stage that needs a person ends
+    blocked. `listen(stage, event, incident)` receives every event.
     """
 
     pipeline: Pipeline
@@ -61,20 +61,20 @@ class PipelineRun:
     journal: Any = None
     run_id: str = ""
     ask: Callable[[str, Any, Any], Any] | None = None
-    listen: Callable[[str, Any, Any], object] = lambda *_: None  # nobody listens
+    listen: Callable[[str, Any, Any], object] = lambda *_: None
     report: Path | None = None
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
-    def prepare(self) -> None:
-        """Read what the stages are to be asked, before any of them is."""
+    def load_prompts(self) -> None:
+        """Read all prompt files, so that a missing one is an error before any stage runs."""
         stages = self.pipeline.stages
         self._prompts = {stage.id: stage.prompt or _read(self.folder / stage.prompt_path) for stage in stages}
 
     async def run(self) -> PipelineResult:
-        """All of it, or as far as it goes. Ctrl-C ends the agents that run, and all they started."""
+        """Run the pipeline. Cancellation (Ctrl-C) ends the running agents and all processes they started."""
         self._agents = RealProcesses(self.folder / self.pipeline.out / self.pipeline.name / ".run")
-        self.prepare()
+        self.load_prompts()
         running: dict[asyncio.Task[Outcome[str]], str] = {}
         try:
             while True:
@@ -84,105 +84,113 @@ class PipelineRun:
                     break
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    self._take(running.pop(task), task.result())
+                    self._record(running.pop(task), task.result())
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             self._agents.tidy()
-        return self._ended()
+        return self._result()
 
     def _ready(self, running: set[str]) -> list[PipelineStage]:
-        """Who may start now; once one has stopped, nobody."""
+        """Return the stages that may start now: none after a stage has failed."""
         if any(not outcome.ok for outcome in self.outcomes.values()):
             return []
         waiting = [stage for stage in self.pipeline.stages if stage.id not in self.outcomes and stage.id not in running]
-        ready = [stage for stage in waiting if self.pipeline.after[stage.id] <= self.outcomes.keys()]
+        ready = [stage for stage in waiting if self.pipeline.dependencies[stage.id] <= self.outcomes.keys()]
         return ready[: max(0, self.pipeline.workers - len(running))]
 
-    def _take(self, name: str, outcome: Outcome[str]) -> None:
-        """Keep what a stage wrote, whole or as far as it got."""
+    def _record(self, name: str, outcome: Outcome[str]) -> None:
+        """Store the outcome of a stage, and write its complete or partial output to a file."""
         self.outcomes[name] = outcome
         partial = outcome.failure.evidence.output if outcome.failure is not None else ""
         text = (outcome.value or "") if outcome.ok else outcome.value or partial
         if text or outcome.ok:
-            self.paths[name] = _write(self.folder, self._path(name, whole=outcome.ok), text)
+            self.paths[name] = _write(self.folder, self._path(name, is_complete=outcome.ok), text)
 
-    def _path(self, name: str, *, whole: bool = True) -> str:
-        return f"{self.pipeline.out}/{self.pipeline.name}/{name}{'' if whole else '.partial'}.md"
+    def _path(self, name: str, *, is_complete: bool = True) -> str:
+        return f"{self.pipeline.out}/{self.pipeline.name}/{name}{'' if is_complete else '.partial'}.md"
 
     async def _run_stage(self, stage: PipelineStage) -> Outcome[str]:
-        before = {
+        dependencies = {
             name: (self.paths[name], signal_of(self.outcomes[name], "").line())
-            for name in self.pipeline.after[stage.id]
+            for name in self.pipeline.dependencies[stage.id]
             if name in stage.depends_on
         }
         request = Request(
-            prompt=stage_prompt(self._prompts[stage.id], dict(sorted(before.items()))),
+            prompt=stage_prompt(self._prompts[stage.id], dict(sorted(dependencies.items()))),
             max_turns=stage.turns,
             idempotent=stage.idempotent,
         )
         ports: RunPorts = {
-            "check": self._check(stage),
+            "check": self._output_check(stage),
             "rung_handlers": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
         }
         if self.ask is not None:
-            ports["ask"] = self._asker(stage.id, self.ask)
+            ports["ask"] = self._operator(stage.id, self.ask)
         agent, journal = self._agent(stage), self.journal
-        policy = self.policy.replace(report="")  # its own report is part of the pipeline's
+        policy = self.policy.replace(report="")  # the pipeline's report includes that of the stage
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
-        run = await asyncio.to_thread(self._stage_run, stage.id)
+        run = await asyncio.to_thread(self._stage_run_id, stage.id)
         return await recovery.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
 
-    def _stage_run(self, stage: str) -> str:
-        """The run of a stage: the one that passed or was cut off, else a new one, as a stopped stage is tried again."""
+    def _stage_run_id(self, stage: str) -> str:
+        """Return the run id of a stage: that of a passed or interrupted run, or a new one after a failed run."""
         number, name = 1, f"{self.run_id}/{stage}"
-        while self._stopped(name):
+        while self._has_failed(name):
             number += 1
             name = f"{self.run_id}/{stage}~{number}"
         return name
 
-    def _stopped(self, name: str) -> bool:
-        """Has it ended, and not well? Ctrl-C is such an end; a process that died is none."""
-        ended = self.journal.runs.result_of(name)
-        status = ended.get("status") if ended is not None else Incident.of(self.journal.events(name)).status
+    def _has_failed(self, run_id: str) -> bool:
+        """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
+        ended = self.journal.runs.ended(run_id)
+        status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
         return status is not None and status not in SUCCESS_STATUSES
 
     def _agent(self, stage: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:
-            filled = {"{prompt}": request.prompt, "{stage}": stage.id, "{out}": self._path(stage.id)}
-            filled["{turns}"] = "" if request.max_turns is None else str(request.max_turns)
-            in_place = any("{prompt}" in word for word in stage.command)
-            words = [_filled(word, filled) for word in stage.command]
-            said = {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": filled["{turns}"]}
-            output = await self._command(self._behind_file(stage.id, words), "" if in_place else request.prompt, said)
-            self._agents.end(self._name(stage.id))
+            turns = "" if request.max_turns is None else str(request.max_turns)
+            placeholders = {
+                "{prompt}": request.prompt,
+                "{stage}": stage.id,
+                "{out}": self._path(stage.id),
+                "{turns}": turns,
+            }
+            arguments = [_fill_placeholders(argument, placeholders) for argument in stage.command]
+            stdin = "" if any("{prompt}" in argument for argument in stage.command) else request.prompt
+            environment = {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": turns}
+            output = await self._run_command(self._with_pid_file(stage.id, arguments), stdin, environment)
+            self._agents.end(self._process_name(stage.id))
             nudged = request.params.get("nudged") == request.recovery
-            return joined(str(request.params.get("kept", "")) if nudged else "", output, stage.sections)
+            return merge_outputs(str(request.params.get("kept", "")) if nudged else "", output, stage.sections)
 
         return attempt
 
-    def _behind_file(self, stage: str, words: Sequence[str]) -> list[str]:
-        """The command, known by a PID file; what a runner that died left of this very stage is ended first."""
-        name = self._name(stage)
-        self._agents.end(name)
-        return launcher(self._agents.file(name), words)
+    def _with_pid_file(self, stage: str, arguments: Sequence[str]) -> list[str]:
+        """Return the command with a launcher that writes a PID file.
 
-    def _name(self, stage: str) -> str:
+        A process that an earlier runner of this run left behind for this stage is ended first.
+        """
+        name = self._process_name(stage)
+        self._agents.end(name)
+        return launcher(self._agents.file(name), arguments)
+
+    def _process_name(self, stage: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]", "_", f"{self.run_id or os.getpid()}.{stage}")
 
-    async def _command(self, words: Sequence[str], given: str, said: dict[str, str]) -> str:
-        started = RunningProcess(words, given, cwd=self.folder, env={**os.environ, **said})
+    async def _run_command(self, arguments: Sequence[str], stdin: str, environment: dict[str, str]) -> str:
+        process = RunningProcess(arguments, stdin, cwd=self.folder, env={**os.environ, **environment})
         try:
-            return await apart(started.result)
+            return await run_in_thread(process.result)
         except asyncio.CancelledError:
-            await apart(started.end)
+            await run_in_thread(process.end)
             raise
 
     def _nudge(self, request: Request, incident: Incident) -> Request:
-        """Ask only for what is missing, and keep what is there: the answer will not say it again."""
+        """Return a request for the missing sections only. The output so far is kept: the answer will not repeat it."""
         failure = incident.failures[-1]
         text = render(prompt_id(Action.NUDGE, failure), incident, failure, self.policy.prompts)
         params = dict(request.params)
@@ -190,13 +198,13 @@ class PipelineRun:
             params |= {"kept": failure.evidence.output, "nudged": text}
         return request.replace(prompt=text, recovery=text, params=params)
 
-    def _check(self, stage: PipelineStage) -> Callable[[str], Any]:
+    def _output_check(self, stage: PipelineStage) -> Callable[[str], Any]:
         async def check(output: str) -> Evidence | None:
-            found = judge_output(stage, output)
-            if found is not None or not stage.check:
-                return found
+            evidence = check_output(stage, output)
+            if evidence is not None or not stage.check:
+                return evidence
             try:
-                await self._command(stage.check, "", {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id})
+                await self._run_command(stage.check, "", {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id})
             except AttemptError as error:
                 text = f"`{' '.join(stage.check)}` failed: {clip(error.evidence.text, 2_000)}"
                 code = error.evidence.exit_code
@@ -205,36 +213,35 @@ class PipelineRun:
 
         return check
 
-    def _asker(self, stage: str, ask: Callable[[str, Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """Whoever answers may block, or promise an answer: the other stages go on."""
+    def _operator(self, stage: str, ask: Callable[[str, Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return the `ask` port of a stage. `ask` may block or return an awaitable; the other stages continue."""
 
-        async def put(question: Any, incident: Any) -> Any:
-            said = await apart(lambda: ask(stage, question, incident))
-            return await said if hasattr(said, "__await__") else said
+        async def ask_operator(question: Any, incident: Any) -> Any:
+            answer = await run_in_thread(lambda: ask(stage, question, incident))
+            return await answer if hasattr(answer, "__await__") else answer
 
-        return put
+        return ask_operator
 
-    def _ended(self) -> PipelineResult:
+    def _result(self) -> PipelineResult:
         statuses = {outcome.status for outcome in self.outcomes.values()}
-        stopped = next((status for status in _WORST if status in statuses), None)
-        recovered = Status.RECOVERED in statuses
-        status = stopped or (Status.RECOVERED if recovered else Status.SUCCEEDED)
-        ran = PipelineResult(status=status, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline)
+        stopped = next((status for status in _STOPPING_STATUSES if status in statuses), None)
+        status = stopped or (Status.RECOVERED if Status.RECOVERED in statuses else Status.SUCCEEDED)
+        result = PipelineResult(status=status, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline)
         if stopped is None or self.report is None:
-            return ran
+            return result
         reports = {
             name: report_text(outcome, self.policy.ladder) for name, outcome in self.outcomes.items() if not outcome.ok
         }
-        states = {stage.id: ran.state(stage.id) for stage in self.pipeline.stages}
+        states = {stage.id: result.state(stage.id) for stage in self.pipeline.stages}
         self.report.parent.mkdir(parents=True, exist_ok=True)
-        with self.report.open("a", encoding="utf-8") as file:  # earlier reports stay
+        with self.report.open("a", encoding="utf-8") as file:  # keeps the reports of earlier runs
             file.write(blocked_report(self.pipeline, states, reports))
-        return replace(ran, report=str(self.report))
+        return replace(result, report=str(self.report))
 
 
-def _filled(word: str, fields: dict[str, str]) -> str:
-    """Each placeholder once: what a prompt says is never taken for one."""
-    return re.sub("|".join(map(re.escape, fields)), lambda match: fields[match[0]], word)
+def _fill_placeholders(argument: str, values: dict[str, str]) -> str:
+    """Replace all placeholders in one pass, so that text in a prompt is never taken for one."""
+    return re.sub("|".join(map(re.escape, values)), lambda match: values[match[0]], argument)
 
 
 def _read(path: Path) -> str:
@@ -247,7 +254,7 @@ def _read(path: Path) -> str:
 
 
 def _write(folder: Path, name: str, text: str) -> str:
-    """A whole file, at once; its name, as it was given."""
+    """Write a file atomically. Return its name."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
@@ -256,20 +263,20 @@ def _write(folder: Path, name: str, text: str) -> str:
     return name
 
 
-async def apart(work: Callable[[], T]) -> T:
-    """Do what blocks beside the loop, in a thread that nobody waits for when the loop ends."""
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Run a blocking function in a daemon thread: unlike an executor, it never delays the end of the event loop."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def tell(act: Callable[[Any], None], what: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know
-            loop.call_soon_threadsafe(lambda: None if future.done() else act(what))
+    def deliver(setter: Callable[[Any], None], result: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so no caller waits any more
+            loop.call_soon_threadsafe(lambda: None if future.done() else setter(result))
 
     def run() -> None:
         try:
-            tell(future.set_result, work())
-        except BaseException as error:  # noqa: BLE001  # whatever it is, it is the caller's
-            tell(future.set_exception, error)
+            deliver(future.set_result, work())
+        except BaseException as error:  # noqa: BLE001  # the caller gets every exception
+            deliver(future.set_exception, error)
 
     threading.Thread(target=run, daemon=True).start()
     return await future

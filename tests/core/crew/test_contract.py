@@ -1,4 +1,4 @@
-"""A crew's contract: its states, its moves and the words of a refusal."""
+"""The contract of a crew: states, legal transitions and the message for an illegal one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import pytest
 
 from rung.core.crew.contract import (
     CONDUCTOR,
-    MOVES,
     OWNED,
     RESERVED,
     TERMINAL,
     WATCHDOG,
+    WORKER_TRANSITIONS,
     Actor,
     MessageType,
     TaskState,
     Transition,
     TransitionGuard,
-    legal,
-    moves_of,
-    refusal,
+    illegal_transition_message,
+    legal_transitions,
+    transitions_of,
 )
 from rung.core.domain.errors import ClaimBlocked
 
-# The contract, written out by hand: what a worker's row may become, and under what condition.
+# The contract, written by hand: the legal next states of a task, each with its guard.
 CONTRACT = {
     "watching": "working/claim exited",
     "working": "needs_review error complete/approved exited",
@@ -43,7 +43,7 @@ CONTRACT = {
 
 
 def test_there_are_thirteen_states_and_fifteen_types_of_messages() -> None:
-    """The names are a contract with workers that know only SQL."""
+    """States and message types have the names that SQL workers rely on."""
     assert " ".join(TaskState) == (
         "watching reviewing exit_requested complete working needs_review review_approved review_failed error"
         " fix_proposed exited context_recovery confirmed"
@@ -56,19 +56,24 @@ def test_there_are_thirteen_states_and_fifteen_types_of_messages() -> None:
 
 @pytest.mark.parametrize("before", list(TaskState))
 def test_the_moves_are_those_of_the_contract(before: TaskState) -> None:
-    """Besides the hand-over and the reset of a task whose worker is stale."""
+    """The worker transitions equal the hand-written list, apart from hand-over and reset of stale tasks."""
     found = {
-        (move.after.value, move.condition.value)
-        for move in legal(before)
-        if move.condition is not TransitionGuard.STALE and (move.after, move.by) != (TaskState.EXITED, Actor.WORKER)
+        (transition.after.value, transition.guard.value)
+        for transition in legal_transitions(before)
+        if transition.guard is not TransitionGuard.STALE
+        and (transition.after, transition.by) != (TaskState.EXITED, Actor.WORKER)
     }
-    wanted = {tuple(f"{way}/".split("/")[:2]) for way in CONTRACT[before].split()}
-    assert found == wanted
+    expected = {tuple(f"{way}/".split("/")[:2]) for way in CONTRACT[before].split()}
+    assert found == expected
 
 
 def test_whatever_somebody_has_can_be_handed_over_or_reset_once_it_is_stale() -> None:
-    """Also where it is paused; what nobody has, or is at its end, cannot."""
-    by_stale = {(move.before, move.after) for move in MOVES if move.condition is TransitionGuard.STALE}
+    """Every owned task can be handed over or reset once its worker is stale; unclaimed and ended tasks cannot."""
+    by_stale = {
+        (transition.before, transition.after)
+        for transition in WORKER_TRANSITIONS
+        if transition.guard is TransitionGuard.STALE
+    }
     for state in OWNED:
         assert (state, TaskState.WATCHING) in by_stale
         assert (state, TaskState.FIX_PROPOSED) in by_stale or state is TaskState.FIX_PROPOSED
@@ -76,41 +81,41 @@ def test_whatever_somebody_has_can_be_handed_over_or_reset_once_it_is_stale() ->
 
 
 def test_a_worker_never_makes_a_verdict_and_the_conductor_never_does_a_workers_work() -> None:
-    """Who may is part of each move."""
-    for move in MOVES:
-        if move.after in {
+    """Each transition names the role that may make it."""
+    for transition in WORKER_TRANSITIONS:
+        if transition.after in {
             TaskState.REVIEW_APPROVED,
             TaskState.REVIEW_FAILED,
             TaskState.FIX_PROPOSED,
             TaskState.EXIT_REQUESTED,
         }:
-            assert move.by is Actor.CONDUCTOR
-        if move.after in {TaskState.WORKING, TaskState.NEEDS_REVIEW, TaskState.ERROR, TaskState.COMPLETE}:
-            assert move.by is Actor.WORKER
+            assert transition.by is Actor.CONDUCTOR
+        if transition.after in {TaskState.WORKING, TaskState.NEEDS_REVIEW, TaskState.ERROR, TaskState.COMPLETE}:
+            assert transition.by is Actor.WORKER
 
 
 @pytest.mark.parametrize("task_id", ["", *RESERVED])
 @pytest.mark.parametrize("before", list(TaskState))
 def test_a_refusal_says_what_was_legal_and_who_may(before: TaskState, task_id: str) -> None:
-    """In one line, with every legal state in it."""
-    words = refusal(before, task_id)
-    assert words.startswith("rung: ")
-    assert "\n" not in words
-    assert before in words
-    for move in legal(before, task_id):
-        assert move.after in words
-        assert move.by in words
+    """The message is one line and lists every legal state."""
+    message = illegal_transition_message(before, task_id)
+    assert message.startswith("rung: ")
+    assert "\n" not in message
+    assert before in message
+    for transition in legal_transitions(before, task_id):
+        assert transition.after in message
+        assert transition.by in message
 
 
 def test_reserved_rows_have_moves_of_their_own() -> None:
-    """The conductor's end comes by context_recovery; the watchdog confirms."""
-    assert Transition(TaskState.REVIEWING, TaskState.CONTEXT_RECOVERY, Actor.CONDUCTOR) in moves_of(CONDUCTOR)
-    assert Transition(TaskState.WATCHING, TaskState.CONFIRMED, Actor.WATCHDOG) in moves_of(WATCHDOG)
-    assert not any(move.after is TaskState.WORKING for name in RESERVED for move in moves_of(name))
+    """The conductor and the watchdog have transitions of their own."""
+    assert Transition(TaskState.REVIEWING, TaskState.CONTEXT_RECOVERY, Actor.CONDUCTOR) in transitions_of(CONDUCTOR)
+    assert Transition(TaskState.WATCHING, TaskState.CONFIRMED, Actor.WATCHDOG) in transitions_of(WATCHDOG)
+    assert not any(transition.after is TaskState.WORKING for name in RESERVED for transition in transitions_of(name))
 
 
 def test_a_blocked_claim_can_be_sent_to_another_process() -> None:
-    """With what it knows."""
+    """A ClaimBlocked error survives pickling."""
     error = pickle.loads(pickle.dumps(ClaimBlocked("task-01", "s2", "it is working")))
     assert (str(error), error.task_id, error.session) == (
         "task-01 cannot be claimed by s2: it is working",

@@ -1,4 +1,4 @@
-"""Errors of workers: what is reported, what is proposed, when it is enough."""
+"""Error reports, fix proposals and the check for fixes without progress."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ SOME = TEXTS.filter(bool)
 
 
 def test_the_message_of_a_proposal() -> None:
-    """Cause, fix and what to do then are labelled lines, with a default for the last."""
+    """A proposal has labelled lines for cause, fix and next step, with a default for the last."""
     body = FixProposal(root_cause="a typo", fix="write it right").body(2)
     assert body.splitlines() == [
         "FIX PROPOSAL (Retry 2/5):",
         "Root cause: a typo",
         "Fix: write it right",
-        "Retry: Run the step that failed again, then go on.",
+        "Retry: Run the failed step again, then continue.",
     ]
 
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    """No text stops a reader; without a line for the error all of it is the error."""
+    """Any text is parsed; without an `Error:` line the whole text is the error."""
     found = ErrorReport.parse(text)
     assert found.error or not text.strip() or "error" in text.lower()
 
 
 @given(SOME, st.one_of(st.none(), st.integers(0, 100)), st.sampled_from([True, False, None]))
 def test_an_error_is_read_as_it_was_written(error: str, context: float | None, corrected: bool | None) -> None:
-    """The report of an error comes back from its message."""
+    """An error report survives formatting and parsing."""
     report = ErrorReport(
         error=f"x {error} y",
         context=context,
@@ -46,7 +46,7 @@ def test_an_error_is_read_as_it_was_written(error: str, context: float | None, c
 
 
 def test_an_error_in_a_workers_own_words() -> None:
-    """The documented layout, and plain text, are both read."""
+    """The documented layout and plain text are both parsed."""
     report = ErrorReport.parse(
         """ERROR (Retry 2/5):
      Context Usage: 44%
@@ -65,7 +65,7 @@ def test_an_error_in_a_workers_own_words() -> None:
 
 
 def test_two_corrections_in_vain_are_no_progress() -> None:
-    """The third time the same error comes it is said; other errors between do not hide it."""
+    """The third occurrence of an error is detected, also with other errors between."""
     assert not no_progress([])
     assert not no_progress(["a", "a"])
     assert no_progress(["a", "a", "a"])
@@ -74,7 +74,7 @@ def test_two_corrections_in_vain_are_no_progress() -> None:
 
 
 def test_evidence_of_an_error_report() -> None:
-    """Tool, exit code and phase of a report are facts for classification; a tool alone implies its phase."""
+    """Tool, exit code and phase of a report become evidence; a tool alone implies the tool phase."""
     found = ErrorReport.parse("Error: it stopped\nTool: bash\nExit Code: 137").evidence("all")
     assert (found.text, found.tool, found.exit_code, found.phase) == ("all", "bash", 137, Phase.TOOL)
     assert ErrorReport.parse("Error: x\nPhase: Limit").evidence("").phase is Phase.LIMIT

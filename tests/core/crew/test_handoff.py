@@ -1,4 +1,4 @@
-"""Hand-overs: what is left behind, how far it is trusted, what the successor says."""
+"""Hand-overs: the file, its trustworthiness, differences to the table, and the resumption message."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rung.core.crew.handoff import (
     Mismatch,
     Resumption,
     StateDifference,
-    compare,
+    compare_with_table,
     handoff_kind,
-    worst,
+    worst_mismatch,
 )
-from rung.core.crew.message_format import says_nothing
+from rung.core.crew.message_format import means_none
 
 TEXTS = st.text(max_size=40).map(str.strip)
 ITEMS = st.lists(
-    st.text(max_size=30).map(lambda text: " ".join(text.split())).filter(lambda text: text and not says_nothing(text)),
+    st.text(max_size=30).map(lambda text: " ".join(text.split())).filter(lambda text: text and not means_none(text)),
     max_size=4,
 ).map(tuple)
 HANDOFFS = st.builds(
@@ -47,19 +47,19 @@ LEFT = Handoff(session="s1", reason="context", context=70, step=4, completed=("o
 
 @given(HANDOFFS)
 def test_a_file_is_read_as_it_was_written(handoff: Handoff) -> None:
-    """Whatever a session leaves, the next one reads the same."""
+    """Any hand-over survives formatting and parsing."""
     assert Handoff.parse(handoff.body()) == handoff
 
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    """No file stops the reader; one without a session is none."""
+    """Any text is parsed; a file without a session is no hand-over."""
     handoff = Handoff.parse(text)
     assert handoff is None or handoff.session
 
 
 def test_a_file_written_by_hand() -> None:
-    """Other headings, numbered lists, bold labels and missing parts are forgiven."""
+    """Other headings, numbered lists, bold labels and missing parts are accepted."""
     handoff = Handoff.parse(
         """# HANDOFF
 ### Session Info:
@@ -85,7 +85,7 @@ none
 
 
 def test_how_far_it_is_trusted() -> None:
-    """Without a file it was a crash; above 80 %, or without saying how full, it is dirty."""
+    """No file means a crash; a usage above 80 %, or an unknown one, makes a hand-over dirty."""
     assert handoff_kind(None) is HandoffKind.CRASH
     assert handoff_kind(replace(LEFT, context=80)) is HandoffKind.CLEAN
     assert handoff_kind(replace(LEFT, context=80.5)) is HandoffKind.DIRTY
@@ -105,25 +105,25 @@ def test_how_far_it_is_trusted() -> None:
     ],
 )
 def test_what_differs(state: str, session: str, step: int | None, apart: float | None, expected: list[str]) -> None:
-    """A step or a minute apart is benign, more is suspicious, finished and pending at once is a contradiction."""
-    found = compare(LEFT, state=state, session=session, step=step, seconds_apart=apart)
+    """One step apart is benign, more is suspicious; a complete task with pending steps is contradictory."""
+    found = compare_with_table(LEFT, state=state, session=session, step=step, seconds_apart=apart)
     assert [one.mismatch for one in found] == expected
-    assert worst(found) == (max(expected, key=tuple(Mismatch).index) if expected else None)
+    assert worst_mismatch(found) == (max(expected, key=tuple(Mismatch).index) if expected else None)
 
 
 def test_what_the_successor_says() -> None:
-    """It names the session before, the file, what differs, and whether it asks before it goes on."""
+    """A resumption names the previous session, the file, the differences, and whether the conductor is asked first."""
     clean = Resumption(
         previous_session="s1", handoff=ArtifactPresence.PRESENT, kind=HandoffKind.CLEAN, resume_point="step 5"
     )
     assert clean.body() == (
         "RESUMPTION: clean hand-over\nPrevious Session: s1\nHandoff: present\nDeviations: 0\nMismatches: none\n"
-        "Pending Messages: 0\nAssessment: run the tests of the last step, then go on\nResume Point: step 5"
+        "Pending Messages: 0\nAssessment: run the tests of the last step, then continue\nResume Point: step 5"
     )
     assert not clean.must_ask
-    benign = (StateDifference(mismatch=Mismatch.BENIGN, said="one step apart"),)
+    benign = (StateDifference(mismatch=Mismatch.BENIGN, detail="one step apart"),)
     assert not replace(clean, differences=benign).must_ask
-    odd = (StateDifference(mismatch=Mismatch.SUSPICIOUS, said="three steps apart"),)
+    odd = (StateDifference(mismatch=Mismatch.SUSPICIOUS, detail="three steps apart"),)
     dirty = Resumption(previous_session="s1", handoff=ArtifactPresence.STALE, kind=HandoffKind.DIRTY, differences=odd)
     assert dirty.must_ask
     assert "suspicious: three steps apart (the table wins)" in dirty.body()

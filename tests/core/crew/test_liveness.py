@@ -1,4 +1,4 @@
-"""Three signals, and what they say together."""
+"""Liveness from process, heartbeat and progress; limits on restarts."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.crew.liveness import (
-    PAUSED,
-    TROUBLE,
+    UNHEALTHY,
+    WAITING_STATES,
     Liveness,
     LivenessSignals,
     LivenessThresholds,
     RestartLimits,
-    look,
-    stop_restarting,
+    check_liveness,
+    restart_block_reason,
 )
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.restart_intensity import RestartIntensity
 
-PATIENCE = LivenessThresholds(stale=540, slow=600, hung=1800)
+THRESHOLDS = LivenessThresholds(stale=540, slow=600, hung=1800)
 AGES = st.one_of(st.none(), st.floats(0, 10_000))
 SIGNALS = st.builds(
     LivenessSignals,
     process_alive=st.sampled_from([True, False, None]),
     heartbeat_age=AGES,
     progress_age=AGES,
-    looping=st.booleans(),
-    asked=st.booleans(),
+    is_looping=st.booleans(),
+    waits_for_person=st.booleans(),
     state=st.sampled_from(["working", "needs_review", "error", "fix_proposed", "review_approved"]),
 )
 
@@ -49,61 +49,66 @@ SIGNALS = st.builds(
         (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=601), Liveness.SLOW),
         (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=1801), Liveness.HUNG),
         (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=1801, state="needs_review"), Liveness.WELL),
-        (LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=9999, asked=True), Liveness.WAITING),
-        (LivenessSignals(process_alive=True, heartbeat_age=999, asked=True), Liveness.HUNG),
-        (LivenessSignals(process_alive=True, heartbeat_age=1, looping=True), Liveness.LOOPING),
+        (
+            LivenessSignals(process_alive=True, heartbeat_age=1, progress_age=9999, waits_for_person=True),
+            Liveness.WAITING,
+        ),
+        (LivenessSignals(process_alive=True, heartbeat_age=999, waits_for_person=True), Liveness.HUNG),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, is_looping=True), Liveness.LOOPING),
         (LivenessSignals(process_alive=True, heartbeat_age=1), Liveness.WELL),
     ],
 )
 def test_what_the_signals_say(signals: LivenessSignals, expected: Liveness) -> None:
-    """Each verdict at its threshold; a paused worker is not expected to get on, but to beat."""
-    assert look(signals, PATIENCE) is expected
+    """Each verdict at its threshold; a worker that waits for an answer needs heartbeats but no progress."""
+    assert check_liveness(signals, THRESHOLDS) is expected
 
 
 @given(SIGNALS)
 def test_a_fresh_worker_is_never_in_trouble(signals: LivenessSignals) -> None:
-    """Whose process lives, who beats, gets on and does not loop is left alone, whatever its state."""
-    fresh = replace(signals, process_alive=True, heartbeat_age=1.0, progress_age=1.0, looping=False)
-    assert look(fresh, PATIENCE) not in TROUBLE
+    """A worker with a live process, heartbeats and progress, and without a loop, is healthy in every state."""
+    fresh = replace(signals, process_alive=True, heartbeat_age=1.0, progress_age=1.0, is_looping=False)
+    assert check_liveness(fresh, THRESHOLDS) not in UNHEALTHY
 
 
 @given(SIGNALS)
 def test_a_dead_process_is_dead_in_every_state(signals: LivenessSignals) -> None:
-    """No state, paused ones neither, hides a death or a missing beat."""
-    assert look(replace(signals, process_alive=False), PATIENCE) is Liveness.DEAD
-    assert look(replace(signals, heartbeat_age=None), PATIENCE) in {Liveness.DEAD, Liveness.HUNG}
+    """A dead process or a missing heartbeat is detected in every state."""
+    assert check_liveness(replace(signals, process_alive=False), THRESHOLDS) is Liveness.DEAD
+    assert check_liveness(replace(signals, heartbeat_age=None), THRESHOLDS) in {Liveness.DEAD, Liveness.HUNG}
 
 
-@pytest.mark.parametrize("state", sorted(PAUSED))
+@pytest.mark.parametrize("state", sorted(WAITING_STATES))
 def test_a_paused_worker_that_does_not_beat_is_hung(state: str) -> None:
-    """A paused worker need not get on, but a missing beat is found in each paused state."""
+    """A worker that waits for an answer needs no progress, but a missing heartbeat is detected."""
     paused = LivenessSignals(process_alive=True, heartbeat_age=1.0, progress_age=9_999.0, state=state)
-    assert look(paused, PATIENCE) is Liveness.WELL
-    assert look(replace(paused, heartbeat_age=PATIENCE.stale + 1), PATIENCE) is Liveness.HUNG
+    assert check_liveness(paused, THRESHOLDS) is Liveness.WELL
+    assert check_liveness(replace(paused, heartbeat_age=THRESHOLDS.stale + 1), THRESHOLDS) is Liveness.HUNG
 
 
-IN_TROUBLE = SIGNALS.filter(lambda signals: signals.heartbeat_age is not None and look(signals, PATIENCE) in TROUBLE)
+IN_TROUBLE = SIGNALS.filter(
+    lambda signals: signals.heartbeat_age is not None and check_liveness(signals, THRESHOLDS) in UNHEALTHY
+)
 
 
 @given(IN_TROUBLE, st.floats(0, 10_000))
 def test_silence_never_helps(signals: LivenessSignals, longer: float) -> None:
-    """A longer silence never turns trouble into health."""
+    """A longer silence never makes an unhealthy worker healthy."""
     later = replace(signals, heartbeat_age=(signals.heartbeat_age or 0.0) + longer)
-    assert look(later, PATIENCE) in TROUBLE
+    assert check_liveness(later, THRESHOLDS) in UNHEALTHY
 
 
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
-        ({"stale": 0}, "patience.stale"),
-        ({"slow": -1}, "patience.slow"),
-        ({"hung": "long"}, "patience.hung"),
-        ({"slow": 100, "hung": 99}, "patience.hung"),
-        ({"stale": math.nan}, "patience.stale"),
+        ({"stale": 0}, "thresholds.stale"),
+        ({"slow": -1}, "thresholds.slow"),
+        ({"hung": "long"}, "thresholds.hung"),
+        ({"slow": 100, "hung": 99}, "thresholds.hung"),
+        ({"stale": math.nan}, "thresholds.stale"),
     ],
 )
 def test_what_patience_cannot_be(settings: dict[str, Any], key: str) -> None:
-    """A patience that cannot be used is refused with its key."""
+    """An invalid threshold is rejected with its key."""
     with pytest.raises(ConfigError) as raised:
         LivenessThresholds(**settings)
     assert raised.value.key == key
@@ -111,22 +116,22 @@ def test_what_patience_cannot_be(settings: dict[str, Any], key: str) -> None:
 
 
 def test_limits_can_be_ones_own() -> None:
-    """Other limits hold as they are set, and say how far back they look."""
+    """Custom limits apply, and `window_seconds` is the longest of their windows."""
     limits = RestartLimits(
         redispatches=1,
         restarts=RestartIntensity(restarts=1, seconds=60),
         deaths=RestartIntensity(restarts=9, seconds=120),
     )
-    assert limits.longest == 120
-    assert "1 is the limit" in stop_restarting(1, [], [], 0, limits)
-    assert "1 restarts within 1 minutes" in stop_restarting(0, [1.0], [], 10, limits)
+    assert limits.window_seconds == 120
+    assert "the limit is 1" in restart_block_reason(1, [], [], 0, limits)
+    assert "1 restarts within 1 minutes is reached" in restart_block_reason(0, [1.0], [], 10, limits)
 
 
 def test_when_nothing_is_started_again() -> None:
-    """A fourth dispatch of a task, a sixth restart in 15 minutes, a third death within 30 s end it, and say so."""
-    assert stop_restarting(2, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 10) == ""
-    assert "dispatched again 3 times" in stop_restarting(3, [], [], 10)
-    assert "one cause" in stop_restarting(0, [], [1.0, 2.0, 3.0], 10)
-    assert stop_restarting(0, [], [1.0, 2.0, 3.0], 31) == ""
-    assert "15 minutes" in stop_restarting(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 800)
-    assert stop_restarting(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 901) == ""
+    """The default limits: three redispatches, five restarts in 15 minutes, three deaths in 30 s."""
+    assert restart_block_reason(2, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 10) == ""
+    assert "redispatched 3 times" in restart_block_reason(3, [], [], 10)
+    assert "common cause" in restart_block_reason(0, [], [1.0, 2.0, 3.0], 10)
+    assert restart_block_reason(0, [], [1.0, 2.0, 3.0], 31) == ""
+    assert "15 minutes" in restart_block_reason(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 800)
+    assert restart_block_reason(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 901) == ""

@@ -1,4 +1,4 @@
-"""Plans: read with clear errors, checked before they run, compared with the one before."""
+"""Plans: reading, errors, conflicts, and the difference between two revisions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rung.core.crew.plan import (
     PlanDiff,
     PlanProblem,
     TaskChange,
-    changes,
     checked_plan,
-    conflicts,
+    diff_plans,
+    find_conflicts,
     read_plan,
 )
 from rung.core.domain.errors import ConfigError
@@ -75,7 +75,7 @@ def test_a_whole_plan() -> None:
         ("task-01",),
         900,
     )
-    assert conflicts(plan) == ()
+    assert find_conflicts(plan) == ()
     assert checked_plan(table(task("a"))).settings == CrewSettings(worker=("agent", "{task}"))
 
 
@@ -110,7 +110,7 @@ def test_a_whole_plan() -> None:
     ],
 )
 def test_an_error_names_its_key(change: dict[str, Any], key: str) -> None:
-    """Whatever is wrong with a file, the error says where and what is allowed."""
+    """Every error in a file names the key and what is allowed."""
     with pytest.raises(ConfigError) as raised:
         read_plan({**table(task("a")), **change})
     assert raised.value.key == key
@@ -128,7 +128,7 @@ def test_an_error_names_its_key(change: dict[str, Any], key: str) -> None:
     )
 )
 def test_no_table_is_read_by_halves(wild: object) -> None:
-    """Any table is a plan or a ConfigError, and nothing else."""
+    """Any document gives a plan or a ConfigError."""
     try:
         plan = read_plan(wild)
     except ConfigError:
@@ -137,16 +137,18 @@ def test_no_table_is_read_by_halves(wild: object) -> None:
 
 
 def test_what_cannot_run() -> None:
-    """Unknown dependencies, then cycles, then writers of one file are found before the run."""
-    strangers = conflicts(read_plan(table(task("a", depends_on=["x"]), task("b", depends_on=["b"]))))
-    assert [(one.wrong, one.tasks) for one in strangers] == [(PlanProblem.UNKNOWN, ("a",))]
-    (circle,) = conflicts(read_plan(table(task("a", depends_on=["b"]), task("b", depends_on=["a"]))))
-    assert circle.wrong is PlanProblem.CYCLE
+    """Unknown dependencies, cycles and write conflicts are found, in this order."""
+    strangers = find_conflicts(read_plan(table(task("a", depends_on=["x"]), task("b", depends_on=["b"]))))
+    assert [(one.problem, one.tasks) for one in strangers] == [(PlanProblem.UNKNOWN, ("a",))]
+    (circle,) = find_conflicts(read_plan(table(task("a", depends_on=["b"]), task("b", depends_on=["a"]))))
+    assert circle.problem is PlanProblem.CYCLE
     assert set(circle.tasks) == {"a", "b"}
-    (both,) = conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x.py"]))))
-    assert (both.wrong, both.tasks) == (PlanProblem.SCOPE, ("a", "b"))
-    assert "src/x.py" in both.said
-    assert conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x"], depends_on=["a"])))) == ()
+    (both,) = find_conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x.py"]))))
+    assert (both.problem, both.tasks) == (PlanProblem.SCOPE, ("a", "b"))
+    assert "src/x.py" in both.message
+    assert (
+        find_conflicts(read_plan(table(task("a", writes=["src"]), task("b", writes=["src/x"], depends_on=["a"])))) == ()
+    )
     with pytest.raises(ConfigError, match=r"task\.writes"):
         checked_plan(table(task("a", writes=["f"]), task("b", writes=["f"])))
     with pytest.raises(ConfigError, match=r"task\.depends_on"):
@@ -154,15 +156,15 @@ def test_what_cannot_run() -> None:
 
 
 def test_rollbacks_run_first() -> None:
-    """Every other task waits for every rollback task, which therefore clashes with none of them."""
+    """Every other task waits for all rollback tasks and therefore has no write conflict with them."""
     plan = read_plan(table(task("a", writes=["f"], priority=9), task("back", writes=["f"], mark="ROLLBACK"), task("b")))
-    assert [one.id for one in plan.standing] == ["back", "a", "b"]
-    assert plan.after() == {"back": frozenset(), "a": {"back"}, "b": {"back"}}
-    assert conflicts(plan) == ()
+    assert [one.id for one in plan.active_tasks] == ["back", "a", "b"]
+    assert plan.dependencies() == {"back": frozenset(), "a": {"back"}, "b": {"back"}}
+    assert find_conflicts(plan) == ()
 
 
 def test_what_a_new_plan_changes() -> None:
-    """Unchanged, revised, new, removed and rollback; marks weigh more than comparing, and nothing is silently gone."""
+    """Tasks are unchanged, revised, new, removed or rolled back; a mark takes precedence over the comparison."""
     old = read_plan(
         table(task("same"), task("marked"), task("other"), task("gone"), task("out"), task("was", mark="REMOVED"))
     )
@@ -177,15 +179,15 @@ def test_what_a_new_plan_changes() -> None:
             task("back", mark="ROLLBACK"),
         )
     )
-    assert changes(old, new) == PlanDiff(
+    assert diff_plans(old, new) == PlanDiff(
         unchanged=("same",),
         revised=("marked", "other"),
         new=("fresh", "was"),
         removed=("out", "gone"),
         rollback=("back",),
     )
-    assert changes(new, new).unchanged == ("same", "other", "fresh", "was", "back")
-    assert changes(new, new).revised == ("marked",)
+    assert diff_plans(new, new).unchanged == ("same", "other", "fresh", "was", "back")
+    assert diff_plans(new, new).revised == ("marked",)
 
 
 @given(
@@ -194,23 +196,23 @@ def test_what_a_new_plan_changes() -> None:
     )
 )
 def test_every_task_of_both_plans_is_told_once(rows: list[tuple[str, TaskChange]]) -> None:
-    """No task of the old or the new plan is left out of the changes, and none is in two of them."""
+    """Every task of both plans is in exactly one field of the difference."""
     old = read_plan(table(*(task(name) for name in "abcd")))
     new = CrewPlan(
         settings=old.settings,
         tasks=read_plan(table(task("zz"), *(task(name, mark=mark.value) for name, mark in rows))).tasks,
     )
-    told = changes(old, new)
+    told = diff_plans(old, new)
     everything = [*told.unchanged, *told.revised, *told.new, *told.removed, *told.rollback]
     assert sorted(everything) == sorted({"a", "b", "c", "d", "zz"} | {name for name, _ in rows})
 
 
 def test_a_blocker_report_says_all() -> None:
-    """What failed, the tries, why, the plan, every task, artifacts and git; three consultations, then a person."""
+    """A blocker report has all sections, and empty ones say so."""
     blocker = Blocker(
-        what="task-02 cannot build",
-        tries=("pinned the version", "another\ncompiler"),
-        why_beyond="it needs another phase's files",
+        summary="task-02 cannot build",
+        attempts=("pinned the version", "another\ncompiler"),
+        reason="it needs another phase's files",
         affected=("task-02",),
         plan="plan.toml",
         revision=1,

@@ -1,4 +1,4 @@
-"""Reviews: eleven fields in, a verdict out."""
+"""Reviews: parsing the eleven fields, and the verdict on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.crew.review import LABELS, ReviewDecision, ReviewRequest, judge_review, review_exhausted, sent_back
+from rung.core.crew.review import LABELS, ReviewDecision, ReviewRequest, judge_review, request_changes, review_exhausted
 from rung.core.domain.failures import Kind
 
 TEXTS = st.text(max_size=60).map(str.strip)
@@ -43,20 +43,20 @@ ORDER = tuple(ReviewDecision)
 
 @given(REQUESTS)
 def test_a_request_is_read_as_it_was_written(request: ReviewRequest) -> None:
-    """Whatever the fields say, the message gives the same request again."""
+    """Any request survives formatting and parsing."""
     assert ReviewRequest.parse(request.body()) == request
 
 
 @given(st.text())
 def test_no_text_stops_the_reader(text: str) -> None:
-    """Any text is read, and judged."""
+    """Any text is parsed and judged."""
     request = ReviewRequest.parse(text)
-    assert judge_review(request).judged in ReviewDecision
+    assert judge_review(request).decision in ReviewDecision
     assert 0 <= len(request.missing) <= 11
 
 
 def test_what_an_agent_writes_by_hand() -> None:
-    """The eleven fields in a worker's own layout."""
+    """The eleven fields are parsed in a worker's layout."""
     request = ReviewRequest.parse(
         """CHECKPOINT 3: REVIEW REQUEST
         Context Usage: 48%
@@ -76,38 +76,38 @@ def test_what_an_agent_writes_by_hand() -> None:
     assert request.missing == ()
     assert (request.checkpoint, request.context, request.smoothness) == (3, 48, 3)
     assert request.key_outputs.splitlines()[1].strip() == "- api/tests.py (created)"
-    assert judge_review(request).judged is ReviewDecision.APPROVE
-    assert judge_review(request).body == "REVIEW APPROVED: checkpoint 3. Go on."
+    assert judge_review(request).decision is ReviewDecision.APPROVE
+    assert judge_review(request).body == "REVIEW APPROVED: checkpoint 3. Continue."
 
 
 @pytest.mark.parametrize(
     ("smoothness", "judged"),
     [
         (n, j)
-        for j, ns in (("approve", range(5)), ("read_deeply", [5]), ("revise", [6, 7]), ("reject", [8, 9]))
+        for j, ns in (("approve", range(5)), ("needs_full_review", [5]), ("revise", [6, 7]), ("reject", [8, 9]))
         for n in ns
     ],
 )
 def test_the_grade_decides(smoothness: int, judged: str) -> None:
-    """0-4 approve, 5 read deeply, 6-7 revise, 8-9 reject."""
-    assert judge_review(replace(GOOD, smoothness=smoothness)).judged == judged
+    """0-4 approve, 5 needs a full review, 6-7 revise, 8-9 reject."""
+    assert judge_review(replace(GOOD, smoothness=smoothness)).decision == judged
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_a_missing_field_is_a_deviation(name: str) -> None:
-    """Each of the eleven, left out, is named, and no work is approved unread then."""
+    """Each missing field is named, and the work is not approved without a full review."""
     left_out: dict[str, Any] = {name: None if name in {"context", "self_correction", "smoothness"} else ""}
     missing = replace(GOOD, **left_out)
     verdict = judge_review(missing)
     assert missing.missing == (LABELS[name][0],)
-    assert verdict.judged is (ReviewDecision.REVISE if name == "smoothness" else ReviewDecision.READ_DEEPLY)
+    assert verdict.decision is (ReviewDecision.REVISE if name == "smoothness" else ReviewDecision.NEEDS_FULL_REVIEW)
     assert any(LABELS[name][0].lower() in reason.lower() for reason in verdict.reasons)
 
 
 @given(REQUESTS)
 def test_doubts_never_make_it_milder(request: ReviewRequest) -> None:
-    """Leaving out a field, correcting oneself, a severe deviation or a worse grade never gives a milder verdict."""
-    before = ORDER.index(judge_review(request).judged)
+    """A missing field, self-correction, a severe deviation or a worse grade never gives a milder verdict."""
+    before = ORDER.index(judge_review(request).decision)
     worse: list[dict[str, Any]] = [
         {"self_correction": True},
         {"deviations": "1 (High: the schema)"},
@@ -119,45 +119,51 @@ def test_doubts_never_make_it_milder(request: ReviewRequest) -> None:
             continue  # a field that was missing is there now, which is no worse
         if "tests" in change and not request.tests:
             continue
-        assert ORDER.index(judge_review(replace(request, **change)).judged) >= before or (
+        assert ORDER.index(judge_review(replace(request, **change)).decision) >= before or (
             "self_correction" in change and request.self_correction is None
         )
 
 
 def test_who_has_read_the_work_may_approve_it() -> None:
-    """Reading settles doubts, never a bad grade or failing tests."""
-    assert judge_review(replace(GOOD, smoothness=5), read=True).judged is ReviewDecision.APPROVE
-    assert judge_review(replace(GOOD, self_correction=True)).judged is ReviewDecision.READ_DEEPLY
+    """A full review settles doubts, but never a bad grade or failing tests."""
+    assert judge_review(replace(GOOD, smoothness=5), fully_reviewed=True).decision is ReviewDecision.APPROVE
+    assert judge_review(replace(GOOD, self_correction=True)).decision is ReviewDecision.NEEDS_FULL_REVIEW
     assert judge_review(replace(GOOD, self_correction=True)).body == ""
-    assert judge_review(replace(GOOD, self_correction=True, summary=""), read=True).judged is ReviewDecision.APPROVE
-    assert judge_review(replace(GOOD, smoothness=6), read=True).judged is ReviewDecision.REVISE
-    assert judge_review(replace(GOOD, tests="failing"), read=True).judged is ReviewDecision.REVISE
-    assert judge_review(replace(GOOD, tests="10 tests failed"), read=True).judged is ReviewDecision.REVISE
-    assert judge_review(replace(GOOD, smoothness=9, tests="2 errors"), read=True).judged is ReviewDecision.REJECT
+    assert (
+        judge_review(replace(GOOD, self_correction=True, summary=""), fully_reviewed=True).decision
+        is ReviewDecision.APPROVE
+    )
+    assert judge_review(replace(GOOD, smoothness=6), fully_reviewed=True).decision is ReviewDecision.REVISE
+    assert judge_review(replace(GOOD, tests="failing"), fully_reviewed=True).decision is ReviewDecision.REVISE
+    assert judge_review(replace(GOOD, tests="10 tests failed"), fully_reviewed=True).decision is ReviewDecision.REVISE
+    assert (
+        judge_review(replace(GOOD, smoothness=9, tests="2 errors"), fully_reviewed=True).decision
+        is ReviewDecision.REJECT
+    )
 
 
 def test_what_a_deep_reader_found_goes_back() -> None:
-    """The worker is told what was wrong, and to revise just that, however well it graded itself."""
-    verdict = sent_back(GOOD, "the parser reads nothing after a comment")
-    assert verdict.judged is ReviewDecision.REVISE
+    """A problem found in a full review is sent back, even with a good grade."""
+    verdict = request_changes(GOOD, "the parser reads nothing after a comment")
+    assert verdict.decision is ReviewDecision.REVISE
     assert "Issue: the parser reads nothing after a comment" in verdict.body
 
 
 def test_a_refusal_says_what_is_wanted() -> None:
-    """The message names the issue, what is required and what to do then."""
+    """The message names the issue, what is required and the next step."""
     revise = judge_review(replace(GOOD, smoothness=7, reason=""))
     assert revise.body.startswith("REVIEW FAILED (Smoothness: 7/9), checkpoint 2:\nIssue: smoothness 7 of 9")
-    assert "Required: Fill in: Reason. correct" in revise.body
-    assert "Retry: ask for the review" in revise.body
+    assert "Required: Fill in: Reason. fix" in revise.body
+    assert "Retry: request the review" in revise.body
     reject = judge_review(ReviewRequest(smoothness=9)).body
     assert reject.startswith("REVIEW FAILED (Smoothness: 9/9):\n")
     assert "last approved state" in reject
     assert judge_review(ReviewRequest()).body.startswith("REVIEW FAILED (Smoothness: ?/9):\n")
-    assert judge_review(replace(GOOD, checkpoint=None)).body == "REVIEW APPROVED: the work. Go on."
+    assert judge_review(replace(GOOD, checkpoint=None)).body == "REVIEW APPROVED: the work. Continue."
 
 
 def test_reviews_of_a_checkpoint_are_exhausted() -> None:
-    """Five reviews of one checkpoint are answered; the sixth is a failure of its own kind."""
+    """Five reviews of one checkpoint are allowed; the sixth is a review_exhausted failure."""
     assert all(review_exhausted(1, cycles) is None for cycles in range(6))
     found = review_exhausted(1, 6)
     assert found is not None

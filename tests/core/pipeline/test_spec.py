@@ -1,4 +1,4 @@
-"""Pipelines: read from tables, restructured where two write one file, judged by signals and sections."""
+"""Pipeline files: reading, write conflicts, the check of a stage's output, prompts and reports."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rung.core.domain.failures import Kind
 from rung.core.pipeline.spec import (
     PipelineStage,
     blocked_report,
-    joined,
-    judge_output,
+    check_output,
+    merge_outputs,
+    missing_sections,
     read_pipeline,
-    sections_missing,
     stage_prompt,
 )
-from rung.core.pipeline.stage_signal import StageEnding, parse
+from rung.core.pipeline.stage_signal import StageEnding, parse_signal
 from rung.core.policy.presets import PIPELINE
 
 
@@ -33,7 +33,7 @@ def table(*stages: dict[str, Any], **settings: Any) -> dict[str, Any]:
 
 
 def test_a_whole_pipeline() -> None:
-    """Every key is read, and a stage without a command has the pipeline's."""
+    """Every key is read, and a stage without a command gets the pipeline's."""
     pipeline = read_pipeline(
         table(
             stage("design", sections=["Goal", "Parts"], signal=True, quality=70, turns=20, check=["make", "test"]),
@@ -57,7 +57,7 @@ def test_a_whole_pipeline() -> None:
     )
     assert build.command == ("other",)
     assert pipeline.stage("build") is build
-    assert pipeline.after == {"design": frozenset(), "build": {"design"}}
+    assert pipeline.dependencies == {"design": frozenset(), "build": {"design"}}
     assert pipeline.restructured == ()
 
 
@@ -81,14 +81,14 @@ def test_a_whole_pipeline() -> None:
     ],
 )
 def test_an_error_names_its_key(wrong: Any, key: str) -> None:
-    """Whatever is wrong with a file, the error says where."""
+    """Every error in a file names the key."""
     with pytest.raises(ConfigError) as raised:
         read_pipeline(wrong)
     assert raised.value.key == key
 
 
 def test_two_writers_of_one_file_take_turns() -> None:
-    """Found before the run: the later one in turn waits for the earlier, that is said, and no circle is made."""
+    """Of two stages that write one file, the later one waits; a note says so, and no cycle arises."""
     pipeline = read_pipeline(
         table(
             stage("a", writes=["f"], depends_on=["c"]),
@@ -97,7 +97,7 @@ def test_two_writers_of_one_file_take_turns() -> None:
             stage("d"),
         )
     )
-    assert pipeline.after == {"a": {"c", "b"}, "b": frozenset(), "c": {"b"}, "d": frozenset()}
+    assert pipeline.dependencies == {"a": {"c", "b"}, "b": frozenset(), "c": {"b"}, "d": frozenset()}
     assert sorted(pipeline.restructured) == ["a now waits for b: both write f", "c now waits for b: both write g"]
 
 
@@ -114,22 +114,22 @@ all pass
 
 
 def test_sections() -> None:
-    """Headings, bold lines and lines with a colon are titles; one with nothing below it is missing."""
-    assert sections_missing(OUTPUT, ["Goal", "parts", "TESTS"]) == ()
-    assert sections_missing(OUTPUT, ["Goal", "Risks"]) == ("Risks",)
-    assert sections_missing("## Goal\n\n## Parts\nx", ["Goal", "Parts"]) == ("Goal",)
-    assert sections_missing("Goal is met", ["Goal"]) == ("Goal",)
-    assert sections_missing("", []) == ()
-    assert sections_missing("# " + "goal" * 60 + "\nx", ["goal" * 60]) == ("goal" * 60,)
+    """Headings, bold lines and lines with a colon are titles; a section without text is missing."""
+    assert missing_sections(OUTPUT, ["Goal", "parts", "TESTS"]) == ()
+    assert missing_sections(OUTPUT, ["Goal", "Risks"]) == ("Risks",)
+    assert missing_sections("## Goal\n\n## Parts\nx", ["Goal", "Parts"]) == ("Goal",)
+    assert missing_sections("Goal is met", ["Goal"]) == ("Goal",)
+    assert missing_sections("", []) == ()
+    assert missing_sections("# " + "goal" * 60 + "\nx", ["goal" * 60]) == ("goal" * 60,)
 
 
 @given(st.text(), st.lists(st.sampled_from(["Goal", "Parts"]), unique=True))
 def test_any_output_is_judged(output: str, sections: list[str]) -> None:
-    """No output stops the judge, and each failure of a stage has a rung of the ladder to enter."""
-    found = judge_output(PipelineStage(id="a", sections=tuple(sections)), output)
+    """Any output is checked, and each failure enters the ladder at a rung."""
+    found = check_output(PipelineStage(id="a", sections=tuple(sections)), output)
     if found is not None:
         assert 0 <= PIPELINE.entry_index(classify(found)) < len(PIPELINE.rungs)
-    assert set(sections_missing(output, sections)) <= set(sections)
+    assert set(missing_sections(output, sections)) <= set(sections)
 
 
 @pytest.mark.parametrize(
@@ -149,50 +149,52 @@ def test_any_output_is_judged(output: str, sections: list[str]) -> None:
     ],
 )
 def test_what_an_output_says(output: str, kind: Kind | None, missing: tuple[str, ...]) -> None:
-    """Its signal first, then its sections, then its quality."""
-    found = judge_output(PipelineStage(id="a", sections=("Goal", "Parts"), quality=70), output)
+    """The signal is checked first, then the sections, then the quality."""
+    found = check_output(PipelineStage(id="a", sections=("Goal", "Parts"), quality=70), output)
     assert (found.finding if found else None, found.missing if found else ()) == (kind, missing)
 
 
 def test_a_failure_in_its_own_words_is_classified() -> None:
-    """A FAIL that names no kind is named like any other error."""
-    found = judge_output(PipelineStage(id="a"), "FAIL|reason:HTTP 429 rate limit exceeded")
+    """A FAIL without a kind is classified by its text."""
+    found = check_output(PipelineStage(id="a"), "FAIL|reason:HTTP 429 rate limit exceeded")
     assert found is not None
     assert found.finding is None
     assert classify(found).kind is Kind.RATE_LIMIT
 
 
 def test_a_signal_may_be_required() -> None:
-    """A stage that asks for a signal does not take prose."""
-    found = judge_output(PipelineStage(id="a", signal=True), "All done.")
+    """A stage that requires a signal rejects prose."""
+    found = check_output(PipelineStage(id="a", signal=True), "All done.")
     assert found is not None
     assert found.finding is Kind.MALFORMED_OUTPUT
-    assert judge_output(PipelineStage(id="a", signal=True), "PASS") is None
+    assert check_output(PipelineStage(id="a", signal=True), "PASS") is None
 
 
 def test_a_nudge_completes_what_was_there() -> None:
-    """Only what was missing comes, and stands behind what was kept, under the newer signal."""
+    """The missing sections are appended to the output so far, under the newer signal."""
     kept = "PARTIAL|missing:Parts\n# Goal\nx\n"
-    assert joined(kept, "PASS|ref:r\n# Parts\ny\n", ["Goal", "Parts"]) == "PASS|ref:r\n\n# Goal\nx\n\n# Parts\ny\n"
-    assert joined("# Goal\nx", "# Parts\ny", ["Goal", "Parts"]) == "# Goal\nx\n\n# Parts\ny\n"
-    assert joined(kept, "# Goal\nz\n# Parts\ny", ["Goal", "Parts"]) == "# Goal\nz\n# Parts\ny"
-    assert joined("", "new", ["Goal"]) == "new"
-    assert joined("one", "two", []) == "one\n\ntwo\n"
+    assert (
+        merge_outputs(kept, "PASS|ref:r\n# Parts\ny\n", ["Goal", "Parts"]) == "PASS|ref:r\n\n# Goal\nx\n\n# Parts\ny\n"
+    )
+    assert merge_outputs("# Goal\nx", "# Parts\ny", ["Goal", "Parts"]) == "# Goal\nx\n\n# Parts\ny\n"
+    assert merge_outputs(kept, "# Goal\nz\n# Parts\ny", ["Goal", "Parts"]) == "# Goal\nz\n# Parts\ny"
+    assert merge_outputs("", "new", ["Goal"]) == "new"
+    assert merge_outputs("one", "two", []) == "one\n\ntwo\n"
 
 
 def test_what_the_next_stage_is_told() -> None:
-    """Paths and signals of the stages before it, not what they wrote."""
+    """A prompt has the paths and signals of the dependencies, not their output."""
     assert stage_prompt("build it", {}) == "build it"
     told = stage_prompt("build it\n", {"design": ("out/design.md", "PASS")})
-    assert told == "build it\n\nWhat the stages before this one wrote:\n- design: out/design.md (PASS)\n"
+    assert told == "build it\n\nOutput of the stages that this one depends on:\n- design: out/design.md (PASS)\n"
 
 
 def test_the_report_of_a_blocked_pipeline() -> None:
-    """Its first line is a signal; every stage's state, and the whole account of the one that stopped it."""
+    """A blocked report has a signal, the state of every stage, and the failed stage's report."""
     pipeline = read_pipeline(table(stage("a"), stage("b", depends_on=["a"]), stage("c", depends_on=["b"]), name="demo"))
     states = {"a": "succeeded", "b": "blocked", "c": "not started"}
     text = blocked_report(pipeline, states, {"b": "# BLOCKED: unknown\n\n## Options\n\n1. one\n"})
-    signal = parse(text)
+    signal = parse_signal(text)
     assert signal is not None
     assert (signal.status, signal.facts) == (StageEnding.BLOCKED, {"stage": "b", "passed": "1 of 3"})
     assert "- c: not started" in text

@@ -1,4 +1,4 @@
-"""The first line of an agent's output."""
+"""The signal in the first line of a stage's output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.pipeline.stage_signal import LONGEST, StageEnding, StageSignal, parse, without_signal
+from rung.core.pipeline.stage_signal import MAX_SIGNAL_CHARS, StageEnding, StageSignal, parse_signal, strip_signal
 
 KEYS = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda key: key != "ref")
 VALUES = st.text(max_size=20).map(lambda text: " ".join(text.replace("|", "").split()).strip("`*").strip())
@@ -17,15 +17,15 @@ SIGNALS = st.builds(
 
 @given(SIGNALS, st.text())
 def test_a_signal_is_read_as_it_was_written(signal: StageSignal, rest: str) -> None:
-    """Status, facts and reference come back, whatever follows in the output."""
-    assert parse(f"{signal.line()}\n{rest}") == signal
-    assert without_signal(f"{signal.line()}\n{rest}") == rest
+    """Any signal survives formatting and parsing, whatever follows it."""
+    assert parse_signal(f"{signal.line()}\n{rest}") == signal
+    assert strip_signal(f"{signal.line()}\n{rest}") == rest
 
 
 @given(st.text())
 def test_any_output_is_read(output: str) -> None:
-    """No output stops the reader; what has no signal stays whole."""
-    assert (without_signal(output) == output) is (parse(output) is None)
+    """Any output is parsed; without a signal it stays unchanged."""
+    assert (strip_signal(output) == output) is (parse_signal(output) is None)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_any_output_is_read(output: str) -> None:
         ("PASS|two words:1", None),
         ("All tests pass", None),
         ("", None),
-        ("PASS|x:" + "y" * LONGEST, None),
+        ("PASS|x:" + "y" * MAX_SIGNAL_CHARS, None),
     ],
 )
 def test_what_is_a_signal(line: str, expected: StageSignal | None) -> None:
-    """Case and decoration are forgiven; prose is no signal."""
-    assert parse(line) == expected
+    """Case and decoration are ignored; prose is not a signal."""
+    assert parse_signal(line) == expected
 
 
 def test_a_value_never_breaks_the_line() -> None:
-    """Bars and line ends in a value become blanks."""
+    """Bars and line breaks in a value become spaces."""
     assert StageSignal(status=StageEnding.FAIL, facts={"why": "a|b\nc"}, ref="r").line() == "FAIL|why:a b c|ref:r"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import CONDUCTOR, WATCHDOG, TaskState, legal
+from rung.core.crew.contract import CONDUCTOR, WATCHDOG, TaskState, legal_transitions
 from rung.store.crew.rows import NewTask
 from tests.store.crew.stranger import OLD, Refused
 
@@ -92,7 +92,7 @@ def _tried(stranger: Stranger, before: TaskState, after: TaskState, *, may: bool
         stranger.changed(move)
     words = str(refused.value)
     assert f"the task is {before}; legal from there: " in words or "complete is final" in words, (before, after)
-    for legal_move in legal(before):
+    for legal_move in legal_transitions(before):
         assert legal_move.after in words, (before, after)
         assert legal_move.by in words, (before, after)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP, MessageType, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, HAND_OVER_PREFIX, PERSON, STOP_KEY, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.store.crew import board
 from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
@@ -97,9 +97,9 @@ def test_a_task_that_was_given_up_begins_again(table: CrewTable) -> None:
 def test_a_crew_is_stopped_for_good_or_for_another_conductor(table: CrewTable) -> None:
     """What the conductor reads says which."""
     stop(table, "enough")
-    assert table.fact(STOP) == "enough"
+    assert table.fact(STOP_KEY) == "enough"
     stop(table, "a new version", hand_over=True)
-    assert table.fact(STOP) == f"{HAND_OVER}a new version"
+    assert table.fact(STOP_KEY) == f"{HAND_OVER_PREFIX}a new version"
 
 
 def test_what_needs_a_person_stands_first(table: CrewTable) -> None:
@@ -109,7 +109,7 @@ def test_what_needs_a_person_stands_first(table: CrewTable) -> None:
     ):
         task(table, state, f"task-{number:02}x")
     task(table, TaskState.NEEDS_REVIEW, "zz")
-    table.change("zz", note=f"{ASKS}shall it pass?")
+    table.change("zz", note=f"{ASKS_PREFIX}shall it pass?")
     found: list[str] = []
     after = ""
     while True:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.crew.contract import MOVES, TaskState, TransitionGuard
+from rung.core.crew.contract import WORKER_TRANSITIONS, TaskState, TransitionGuard
 from rung.core.domain.errors import LeaseExpired
 from rung.store.crew.rows import NewTask
 from tests.store.crew.shells import typed
@@ -191,6 +191,6 @@ def test_the_page_has_every_legal_move() -> None:
         for before in re.findall(r"`(\w+)`", befores)
         for after in re.findall(r"`(\w+)`", afters)
     }
-    for move in MOVES:
-        if move.condition not in {TransitionGuard.STALE, TransitionGuard.WARNED} and move.after is not TaskState.EXITED:
+    for move in WORKER_TRANSITIONS:
+        if move.guard not in {TransitionGuard.STALE, TransitionGuard.WARNED} and move.after is not TaskState.EXITED:
             assert (move.before.value, move.after.value) in said, move

@@ -38,21 +38,21 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
     4 no task was completed · 130 stopped by Ctrl-C.
     """
     from rung.adapters.system.worker_processes import RealProcesses
-    from rung.crew.conductor_process import command_of, runtime_of
-    from rung.crew.plan_sync import begin
-    from rung.crew.watchdog import NAME
+    from rung.crew.conductor_process import rung_command, runtime_dir
+    from rung.crew.plan_sync import insert_plan
+    from rung.crew.watchdog import CONDUCTOR_PROCESS
     from rung.wiring.files import read_table
 
     at = database or str(plan.with_suffix(".db").resolve())
     with open_crew_table(at, create=True) as table:
-        made = begin(table, read_table(plan), plan.parent.resolve())
-        processes = RealProcesses(runtime_of(at))
-        if processes.alive(NAME):
+        made = insert_plan(table, read_table(plan), plan.parent.resolve())
+        processes = RealProcesses(runtime_dir(at))
+        if processes.alive(CONDUCTOR_PROCESS):
             raise click.UsageError(f"{at}: this crew is already running; see rung crew status --db {at}")
         _clear_stop(table)
-        processes.launch(NAME, command_of("conduct", at), {}, None)
+        processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at), {}, None)
         if not as_json:
-            click.echo(f"{made.name}: {len(made.standing)} tasks, {made.settings.workers} at once; {at}", err=True)
+            click.echo(f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {at}", err=True)
         if detach:
             click.echo(f"rung crew status --db {at}")
             return
@@ -61,10 +61,10 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
 
 def _clear_stop(table: CrewTable) -> None:
     """Clear the stop requests of an earlier run, so that this one continues where it stopped."""
-    from rung.core.crew.contract import CONDUCTOR, STOP, TaskState
-    from rung.crew.dispatch import HALTED
+    from rung.core.crew.contract import CONDUCTOR, STOP_KEY, TaskState
+    from rung.crew.dispatch import HALTED_KEY
 
-    for fact in (HALTED, STOP):
+    for fact in (HALTED_KEY, STOP_KEY):
         table.set_fact(fact, "")
     row = table.task(CONDUCTOR)
     if row is not None and row.state is not TaskState.WATCHING:
@@ -73,7 +73,7 @@ def _clear_stop(table: CrewTable) -> None:
 
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     """Print each change until the crew ends; Ctrl-C stops the crew gracefully."""
-    from rung.core.crew.contract import STOP
+    from rung.core.crew.contract import STOP_KEY
 
     seen: dict[str, tuple[str, str]] = {}
     live = not as_json and sys.stderr.isatty()
@@ -85,7 +85,7 @@ def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo("stopping: waiting for the workers' handoffs …", err=True)
-        table.set_fact(STOP, "Ctrl-C")
+        table.set_fact(STOP_KEY, "Ctrl-C")
         while not _has_ended(at):
             time.sleep(POLL_SECONDS)
         if not live:
@@ -113,11 +113,11 @@ def _show_board(table: CrewTable, at: str) -> None:
 def _has_ended(at: str) -> bool:
     """Return whether both the conductor and the watchdog, which would restart it, have ended."""
     from rung.adapters.system.worker_processes import RealProcesses
-    from rung.crew.conductor_process import runtime_of
-    from rung.crew.watchdog import ITSELF, NAME
+    from rung.crew.conductor_process import runtime_dir
+    from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS
 
-    processes = RealProcesses(runtime_of(at))
-    return not processes.alive(NAME) and not processes.alive(ITSELF)
+    processes = RealProcesses(runtime_dir(at))
+    return not processes.alive(CONDUCTOR_PROCESS) and not processes.alive(WATCHDOG_PROCESS)
 
 
 def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
@@ -138,13 +138,13 @@ def _line(row: TaskRow) -> str:
 
 
 def _summary(rows: list[TaskRow], at: str) -> str:
-    from rung.crew.conductor_process import runtime_of
+    from rung.crew.conductor_process import runtime_dir
 
     done = sum(row.state == "complete" for row in rows)
     text = f"{done} of {len(rows)} tasks complete"
     given_up = [row for row in rows if row.outcome == "escalated"]
     if given_up:
-        text += f"; {len(given_up)} need an operator: see {runtime_of(at)}/escalations/"
+        text += f"; {len(given_up)} need an operator: see {runtime_dir(at)}/escalations/"
     return text
 
 
@@ -240,7 +240,7 @@ def _send_reply(database: str, task_id: str, text: str, how: OperatorReply) -> N
 def conduct(*, database: str) -> None:
     """Run the conductor process."""
     from rung.core.domain.errors import StoreError
-    from rung.crew.conductor_process import conduct, crew_at
+    from rung.crew.conductor_process import open_context, run_conductor
     from rung.wiring.journals import journal
 
     try:
@@ -248,7 +248,7 @@ def conduct(*, database: str) -> None:
     except StoreError as error:
         click.echo(f"rung: no journal is written: {error}", err=True)
         crew_journal = None
-    done = conduct(crew_at(database, journal=crew_journal, say=_log))
+    done = run_conductor(open_context(database, journal=crew_journal, log=_log))
     if crew_journal is not None:
         crew_journal.close()
     sys.exit(0 if done else PARTIAL)
@@ -258,9 +258,9 @@ def conduct(*, database: str) -> None:
 @db_option
 def watch(*, database: str) -> None:
     """Run the watchdog process."""
-    from rung.crew.conductor_process import watch
+    from rung.crew.conductor_process import run_watchdog
 
-    sys.exit(0 if watch(database, say=_log) else PARTIAL)
+    sys.exit(0 if run_watchdog(database, log=_log) else PARTIAL)
 
 
 def _log(text: str) -> None:

@@ -52,7 +52,7 @@ def run(file: Path, **options: Any) -> None:
     journal = _open_journal(options)
     try:
         work = _build_run(file, pipeline, policy, journal, options)
-        work.prepare()
+        work.load_prompts()
         if work.run_id and not options["as_json"]:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
@@ -73,10 +73,10 @@ def run(file: Path, **options: Any) -> None:
 @json_option
 def check(file: Path, *, as_json: bool) -> None:
     """Print the stages in the order they would run, without running them."""
-    from rung.core.crew.dependencies import waves
+    from rung.core.crew.dependencies import parallel_groups
 
     pipeline, _ = _load(file)
-    turns = waves(pipeline.after)
+    turns = parallel_groups(pipeline.dependencies)
     if as_json:
         print_json({"pipeline": pipeline.name, "turns": turns, "restructured": list(pipeline.restructured)})
         return
@@ -198,9 +198,9 @@ def _print_line(subject: str, rest: str, *, as_json: bool) -> None:
 
 def _print_result(result: PipelineResult, run_id: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": "outcome", "run": run_id, **result.contract()}))
+        click.echo(json.dumps({"name": "outcome", "run": run_id, **result.to_dict()}))
         return
     for stage in result.pipeline.stages:
-        click.echo(f"{stage.id}  {result.line(stage.id)}")
+        click.echo(f"{stage.id}  {result.signal_line(stage.id)}")
     if result.report:
         click.echo(f"rung: {result.status.value}: see the report in {result.report}", err=True)

@@ -1,4 +1,4 @@
-"""The blocker report a replanner or a person is given: everything they need, and nothing they must ask for."""
+"""The blocker report: everything that a replanner or a person needs to change the plan."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rung.core.crew.contract import TaskState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CONSULTATIONS: Final = 3  # of a replanner; then a person
-NOTHING: Final = "none"
+MAX_CONSULTATIONS: Final = 3  # of the replanner; then a person is asked
+_NONE: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """What stands in the way. `tasks` has the state of each; what is empty is said to be."""
+    """A problem that cannot be solved within the plan. `tasks` maps every task to its state."""
 
-    what: str
-    tries: tuple[str, ...]
-    why_beyond: str
+    summary: str
+    attempts: tuple[str, ...]
+    reason: str
     affected: tuple[str, ...]
     plan: str
     revision: int
@@ -30,27 +30,27 @@ class Blocker:
     git: str = ""
 
     def body(self, consultation: int) -> str:
-        """The report for the consultation of this number."""
-        done = sum(state == TaskState.COMPLETE for state in self.tasks.values())
+        """Return the report for the consultation with this number, as Markdown."""
+        complete = sum(state == TaskState.COMPLETE for state in self.tasks.values())
         sections = (
-            ("What failed", self.what),
-            ("What was tried", _list(self.tries)),
-            ("Why this is beyond our authority", self.why_beyond),
-            ("Tasks it stops", _list(self.affected)),
+            ("What failed", self.summary),
+            ("What was tried", _bullets(self.attempts)),
+            ("Why this is beyond our authority", self.reason),
+            ("Blocked tasks", _bullets(self.affected)),
             (
                 "The plan",
                 (
-                    f"{self.plan or NOTHING}, revision {self.revision}, phase {self.phase}: "
-                    f"{done} of {len(self.tasks)} tasks complete"
+                    f"{self.plan or _NONE}, revision {self.revision}, phase {self.phase}: "
+                    f"{complete} of {len(self.tasks)} tasks complete"
                 ),
             ),
-            ("The state of every task", _list(tuple(f"{name}: {state}" for name, state in self.tasks.items()))),
-            ("Artifacts", _list(self.artifacts)),
+            ("The state of every task", _bullets(tuple(f"{name}: {state}" for name, state in self.tasks.items()))),
+            ("Artifacts", _bullets(self.artifacts)),
             ("The state of git", self.git.strip() or "not a work tree"),
         )
-        told = "\n\n".join(f"## {title}\n\n{text.strip() or NOTHING}" for title, text in sections)
-        return f"# BLOCKER, consultation {consultation} of {CONSULTATIONS}\n\n{told}\n"
+        text = "\n\n".join(f"## {title}\n\n{text.strip() or _NONE}" for title, text in sections)
+        return f"# BLOCKER, consultation {consultation} of {MAX_CONSULTATIONS}\n\n{text}\n"
 
 
-def _list(items: tuple[str, ...]) -> str:
+def _bullets(items: tuple[str, ...]) -> str:
     return "\n".join(f"- {' '.join(item.split())}" for item in items)

@@ -1,4 +1,4 @@
-"""A context warning: what a worker says of the room it has left, and the seven points that decide about it."""
+"""Context warnings: a worker's report that its context window fills up, and the checklist that decides on it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from enum import StrEnum
 from typing import Final
 
 from rung.core.crew.message_format import (
-    fields_in,
-    number_in,
-    percent,
-    says_nothing,
-    severity_in,
-    whole_in,
-    written,
-    yes_in,
-    yes_or_no,
+    format_message,
+    format_percent,
+    format_yes_no,
+    means_none,
+    parse_fields,
+    parse_int,
+    parse_number,
+    parse_severity,
+    parse_yes_no,
 )
 
-WARNED_AT: Final = 65.0  # per cent of its context: a worker warns, and finishes its present step only
-STOPPED_AT: Final = 75.0  # it hands over
-UNRELIABLE: Final = 6.0  # times what it estimates, once a worker has had to correct itself
-FAR: Final = 3  # steps to the next checkpoint
-_STOP_FROM: Final = 5  # points of risk
-_OVERRIDE_FROM: Final = 2
-_MOST: Final = 100_000
+WARN_PERCENT: Final = 65.0  # of the context window: the worker sends a warning and finishes only its current step
+STOP_PERCENT: Final = 75.0  # of the context window: the worker hands over
+UNRELIABLE_FACTOR: Final = 6.0  # by which the estimates of a worker that corrected itself are too low
+MAX_NEAR_STEPS: Final = 3  # to the next checkpoint; more steps are a risk
+_STOP_RISK: Final = 5
+_OVERRIDE_RISK: Final = 2
+_MAX_COUNT: Final = 100_000
+_MIN_PROPOSAL_WORDS: Final = 3
 _SPECIFIC: Final = re.compile(r"\d|/|\b(?:step|checkpoint|agent|test|file|task)s?\b", re.IGNORECASE)
-_FEW_WORDS: Final = 3
-_EACH: Final = re.compile(r"~?\s*(\d{1,3}(?:\.\d{1,3})?)\s*%\s*each", re.IGNORECASE)
+_COST_EACH: Final = re.compile(r"~?\s*(\d{1,3}(?:\.\d{1,3})?)\s*%\s*each", re.IGNORECASE)
 
+# The label that is written for each field, then other spellings that are accepted.
 LABELS: Final = {
     "usage": ("Context Usage", "Context", "Usage"),
     "self_correction": ("Self-Correction", "Self Correction"),
     "agents": ("Agents Remaining",),
-    "fit": ("Agents That Fit in 65% Budget", "Agents That Fit"),
-    "steps": ("Steps To Checkpoint", "Distance To Checkpoint"),
+    "agents_that_fit": ("Agents That Fit in 65% Budget", "Agents That Fit"),
+    "steps_to_checkpoint": ("Steps To Checkpoint", "Distance To Checkpoint"),
     "deviations": ("Deviations",),
     "proposal": ("Proposal",),
 }
@@ -43,169 +44,177 @@ LABELS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReport:
-    """What a worker says: `usage` and `agent_cost` in per cent of its context; None and "" are not said."""
+    """A worker's context warning. `usage` and `agent_cost` are per cent of its context; None means not reported."""
 
     usage: float | None = None
     self_correction: bool | None = None
     agents: int | None = None
     agent_cost: float | None = None
-    fit: int | None = None
-    steps: int | None = None
+    agents_that_fit: int | None = None
+    steps_to_checkpoint: int | None = None
     deviations: str = ""
     proposal: str = ""
 
     def body(self) -> str:
-        """The message of a context_warning."""
+        """Return the text of a context_warning message."""
         cost = "" if self.agent_cost is None else f" (~{self.agent_cost:g}% each)"
         values = {
-            "usage": percent(self.usage),
-            "self_correction": yes_or_no(self.self_correction),
+            "usage": format_percent(self.usage),
+            "self_correction": format_yes_no(self.self_correction),
             "agents": "" if self.agents is None else f"{self.agents}{cost}",
-            "fit": "" if self.fit is None else str(self.fit),
-            "steps": "" if self.steps is None else str(self.steps),
+            "agents_that_fit": "" if self.agents_that_fit is None else str(self.agents_that_fit),
+            "steps_to_checkpoint": "" if self.steps_to_checkpoint is None else str(self.steps_to_checkpoint),
             "deviations": self.deviations,
             "proposal": self.proposal,
         }
-        return written("CONTEXT WARNING:", ((spellings[0], values[name]) for name, spellings in LABELS.items()))
+        return format_message("CONTEXT WARNING:", ((spellings[0], values[name]) for name, spellings in LABELS.items()))
 
     @classmethod
     def parse(cls, text: str) -> ContextReport:
-        """What any text says; what cannot be read is not said."""
-        found = fields_in(text, LABELS)
-        agents = found.get("agents", "")
-        each = _EACH.search(agents)
+        """Parse any text. Fields that cannot be read count as not reported."""
+        fields = parse_fields(text, LABELS)
+        agents = fields.get("agents", "")
+        cost_each = _COST_EACH.search(agents)
         return cls(
-            usage=number_in(found.get("usage", ""), 0, 100),
-            self_correction=yes_in(found.get("self_correction", "")),
-            agents=0 if says_nothing(agents) else whole_in(agents, 0, _MOST),
-            agent_cost=number_in(each[1], 0, 100) if each else None,
-            fit=whole_in(found.get("fit", ""), 0, _MOST),
-            steps=whole_in(found.get("steps", ""), 0, _MOST),
-            deviations=found.get("deviations", ""),
-            proposal=found.get("proposal", ""),
+            usage=parse_number(fields.get("usage", ""), 0, 100),
+            self_correction=parse_yes_no(fields.get("self_correction", "")),
+            agents=0 if means_none(agents) else parse_int(agents, 0, _MAX_COUNT),
+            agent_cost=parse_number(cost_each[1], 0, 100) if cost_each else None,
+            agents_that_fit=parse_int(fields.get("agents_that_fit", ""), 0, _MAX_COUNT),
+            steps_to_checkpoint=parse_int(fields.get("steps_to_checkpoint", ""), 0, _MAX_COUNT),
+            deviations=fields.get("deviations", ""),
+            proposal=fields.get("proposal", ""),
         )
 
 
 class ContextDecision(StrEnum):
-    """The answer to a context warning, from the mildest."""
+    """The answer to a context warning, the mildest first."""
 
     PROCEED = "proceed"  # as the worker proposed
-    OVERRIDE = "override"  # less than it proposed, then hand over
+    OVERRIDE = "override"  # less than the worker proposed, then hand over
     STOP = "stop"  # hand over now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecklistItem:
-    """One point of the checklist: how much risk it adds (0 to 2), and what was found."""
+    """One item of the checklist: the risk it adds (0 to 2) and the finding behind it."""
 
     name: str
     risk: int
-    said: str
+    finding: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAnswer:
-    """The answer, the seven points behind it, and the message that tells the worker."""
+    """The decision on a context warning, the checklist behind it, and the message to the worker."""
 
-    answer: ContextDecision
-    points: tuple[ChecklistItem, ...]
+    decision: ContextDecision
+    checklist: tuple[ChecklistItem, ...]
     body: str
 
 
-def weigh(report: ContextReport, *, estimate: float | None = None, earlier_warnings: int = 0) -> ContextAnswer:
-    """Proceed, override or stop. `estimate`: how much of its context the task was planned to take, in per cent."""
-    points = (
-        _self_correction(report),
-        _usage(report, estimate),
-        _deviations(report),
-        _distance(report),
-        _agents(report),
-        _earlier(earlier_warnings),
-        _proposal(report),
+def assess_context(report: ContextReport, *, estimate: float | None = None, earlier_warnings: int = 0) -> ContextAnswer:
+    """Decide on a context warning. `estimate` is the context that the plan expects the task to use, in per cent."""
+    checklist = (
+        _check_self_correction(report),
+        _check_usage(report, estimate),
+        _check_deviations(report),
+        _check_distance(report),
+        _check_agents(report),
+        _check_earlier_warnings(earlier_warnings),
+        _check_proposal(report),
     )
-    risk = sum(point.risk for point in points)
-    if risk >= _STOP_FROM or (report.usage is not None and report.usage >= STOPPED_AT):
-        answer = ContextDecision.STOP
+    risk = sum(item.risk for item in checklist)
+    if risk >= _STOP_RISK or (report.usage is not None and report.usage >= STOP_PERCENT):
+        decision = ContextDecision.STOP
     else:
-        answer = ContextDecision.OVERRIDE if risk >= _OVERRIDE_FROM else ContextDecision.PROCEED
-    reasons = "; ".join(point.said for point in points if point.risk) or "nothing speaks against it"
-    return ContextAnswer(answer=answer, points=points, body=_told(answer, report, reasons))
+        decision = ContextDecision.OVERRIDE if risk >= _OVERRIDE_RISK else ContextDecision.PROCEED
+    reasons = "; ".join(item.finding for item in checklist if item.risk) or "no risks found"
+    return ContextAnswer(decision=decision, checklist=checklist, body=_format_answer(decision, report, reasons))
 
 
-def _self_correction(report: ContextReport) -> ChecklistItem:
-    said = {
-        None: "it does not say whether it corrected itself",
-        True: "it corrected itself: its estimates are about 6 times too low",
-        False: "it did not have to correct itself",
+def _check_self_correction(report: ContextReport) -> ChecklistItem:
+    finding = {
+        None: "self-correction was not reported",
+        True: "the worker corrected itself: its estimates are about 6 times too low",
+        False: "no self-correction",
     }[report.self_correction]
-    return ChecklistItem(name="self-correction", risk=0 if report.self_correction is False else 1, said=said)
+    return ChecklistItem(name="self-correction", risk=0 if report.self_correction is False else 1, finding=finding)
 
 
-def _usage(report: ContextReport, estimate: float | None) -> ChecklistItem:
+def _check_usage(report: ContextReport, estimate: float | None) -> ChecklistItem:
     name = "usage against estimate"
     if report.usage is None:
-        return ChecklistItem(name=name, risk=1, said="it does not say how much context it used")
+        return ChecklistItem(name=name, risk=1, finding="context usage was not reported")
     if estimate is None or report.usage <= 2 * estimate:
-        return ChecklistItem(name=name, risk=0, said=f"{report.usage:g}% used")
-    return ChecklistItem(name=name, risk=1, said=f"{report.usage:g}% used, more than twice the {estimate:g}% planned")
+        return ChecklistItem(name=name, risk=0, finding=f"{report.usage:g}% used")
+    finding = f"{report.usage:g}% used, more than twice the planned {estimate:g}%"
+    return ChecklistItem(name=name, risk=1, finding=finding)
 
 
-def _deviations(report: ContextReport) -> ChecklistItem:
+def _check_deviations(report: ContextReport) -> ChecklistItem:
     name = "deviations"
     if not report.deviations:
-        return ChecklistItem(name=name, risk=1, said="it does not say how far it deviated")
-    risk = {"high": 2, "medium": 1}.get(severity_in(report.deviations), 0)
-    return ChecklistItem(name=name, risk=risk, said=f"deviations: {report.deviations.splitlines()[0]}")
+        return ChecklistItem(name=name, risk=1, finding="deviations were not reported")
+    risk = {"high": 2, "medium": 1}.get(parse_severity(report.deviations), 0)
+    return ChecklistItem(name=name, risk=risk, finding=f"deviations: {report.deviations.splitlines()[0]}")
 
 
-def _distance(report: ContextReport) -> ChecklistItem:
+def _check_distance(report: ContextReport) -> ChecklistItem:
     name = "distance to checkpoint"
-    if report.steps is None:
-        return ChecklistItem(name=name, risk=1, said="it does not say how far the next checkpoint is")
-    said = f"{report.steps} steps to the next checkpoint"
-    return ChecklistItem(name=name, risk=1 if report.steps > FAR else 0, said=said)
-
-
-def _agents(report: ContextReport) -> ChecklistItem:
-    name = "agents left"
-    if report.agents == 0:
-        return ChecklistItem(name=name, risk=0, said="no agents left to run")
-    if report.agents is None or report.agent_cost is None:
-        return ChecklistItem(name=name, risk=1, said="it does not say how many agents are left and what each costs")
-    cost = report.agents * report.agent_cost * (1.0 if report.self_correction is False else UNRELIABLE)
-    end = (report.usage or 0.0) + cost
-    risk = 2 if end > STOPPED_AT else 1 if end > WARNED_AT else 0
-    return ChecklistItem(name=name, risk=risk, said=f"{report.agents} agents left, which would end at about {end:.0f}%")
-
-
-def _earlier(warnings: int) -> ChecklistItem:
-    return ChecklistItem(name="earlier warnings", risk=min(warnings, 2), said=f"warned {warnings} times before")
-
-
-def _proposal(report: ContextReport) -> ChecklistItem:
-    name = "proposal"
-    if not report.proposal or says_nothing(report.proposal):
-        return ChecklistItem(name=name, risk=2, said="it proposes nothing")
-    specific = len(report.proposal.split()) >= _FEW_WORDS and _SPECIFIC.search(report.proposal) is not None
+    steps = report.steps_to_checkpoint
+    if steps is None:
+        return ChecklistItem(name=name, risk=1, finding="the distance to the next checkpoint was not reported")
     return ChecklistItem(
-        name=name, risk=0 if specific else 1, said="its proposal is " + ("specific" if specific else "vague")
+        name=name, risk=1 if steps > MAX_NEAR_STEPS else 0, finding=f"{steps} steps to the next checkpoint"
     )
 
 
-def _told(answer: ContextDecision, report: ContextReport, reasons: str) -> str:
-    if answer is ContextDecision.PROCEED:
-        return written("CONTEXT: PROCEED as you proposed.", (("Proposal", report.proposal), ("Reason", reasons)))
-    if answer is ContextDecision.STOP:
-        return written(
+def _check_agents(report: ContextReport) -> ChecklistItem:
+    name = "agents remaining"
+    if report.agents == 0:
+        return ChecklistItem(name=name, risk=0, finding="no agents remaining")
+    if report.agents is None or report.agent_cost is None:
+        finding = "the number of remaining agents or their cost was not reported"
+        return ChecklistItem(name=name, risk=1, finding=finding)
+    cost = report.agents * report.agent_cost * (1.0 if report.self_correction is False else UNRELIABLE_FACTOR)
+    final_usage = (report.usage or 0.0) + cost
+    risk = 2 if final_usage > STOP_PERCENT else 1 if final_usage > WARN_PERCENT else 0
+    finding = f"{report.agents} agents remaining, which would bring the usage to about {final_usage:.0f}%"
+    return ChecklistItem(name=name, risk=risk, finding=finding)
+
+
+def _check_earlier_warnings(warnings: int) -> ChecklistItem:
+    return ChecklistItem(name="earlier warnings", risk=min(warnings, 2), finding=f"{warnings} earlier warnings")
+
+
+def _check_proposal(report: ContextReport) -> ChecklistItem:
+    name = "proposal"
+    if not report.proposal or means_none(report.proposal):
+        return ChecklistItem(name=name, risk=2, finding="there is no proposal")
+    is_specific = len(report.proposal.split()) >= _MIN_PROPOSAL_WORDS and _SPECIFIC.search(report.proposal) is not None
+    finding = "the proposal is " + ("specific" if is_specific else "vague")
+    return ChecklistItem(name=name, risk=0 if is_specific else 1, finding=finding)
+
+
+def _format_answer(decision: ContextDecision, report: ContextReport, reasons: str) -> str:
+    if decision is ContextDecision.PROCEED:
+        return format_message("CONTEXT: PROCEED as you proposed.", (("Proposal", report.proposal), ("Reason", reasons)))
+    if decision is ContextDecision.STOP:
+        return format_message(
             "CONTEXT: STOP.",
             (
                 ("Reason", reasons),
                 ("Fix", "Start nothing new. Write the hand-over now, with what is done and what is not."),
-                ("Retry", "Hand over and end; another session goes on."),
+                ("Retry", "Hand over and exit; another session continues."),
             ),
         )
-    least = "Finish the present step" + (f" and at most {report.fit} agents" if report.fit else "") + ", nothing else."
-    return written(
+    agents = f" and at most {report.agents_that_fit} agents" if report.agents_that_fit else ""
+    return format_message(
         "CONTEXT: OVERRIDE.",
-        (("Root cause", reasons), ("Fix", least), ("Retry", "Run the step's tests, then write the hand-over and end.")),
+        (
+            ("Root cause", reasons),
+            ("Fix", f"Finish the current step{agents}, nothing else."),
+            ("Retry", "Run the step's tests, then write the hand-over and exit."),
+        ),
     )

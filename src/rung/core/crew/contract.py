@@ -1,6 +1,6 @@
-"""A crew's contract: the states of a task, who may move it where, the kinds of messages, and the words of a refusal.
+"""The contract of a crew: task states, legal transitions and who may make them, and message types.
 
-The database itself refuses what is not legal here: its triggers are made from these moves, on every store.
+The triggers of the database are generated from these transitions, so that every store rejects illegal ones itself.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-CONDUCTOR: Final = "task-00"  # the conductor's row, and its name as a sender
-WATCHDOG: Final = "souffleur"  # the watchdog's
+CONDUCTOR: Final = "task-00"  # task id of the conductor's row, and its name as a sender
+WATCHDOG: Final = "souffleur"  # task id of the watchdog's row, and its name as a sender
 PERSON: Final = "person"  # a person's name as a sender
-RESERVED: Final = (CONDUCTOR, WATCHDOG)  # in no worker's query
-FALLBACK: Final = "fallback-"  # and a session: the row of one that did not get what it wanted to claim
-CONTEXT_WARNING: Final = "context_exhaustion_warning"  # as `last_error`: no error, and never counted as one
-ENDED_WITH_US: Final = "the conductor ended:"  # how the note of a task begins whose worker was well, and ended with it
-ASKS: Final = "asks:"  # how the note of a task begins that waits for a person
-ESCALATED: Final = "escalated"  # the outcome of a task that only a person can help
-STOP: Final = "stop"  # a fact of the crew: why it is to end, and how
-HAND_OVER: Final = "hand over: "  # how that begins when another conductor is to take over
+RESERVED: Final = (CONDUCTOR, WATCHDOG)  # task ids that no worker can claim
+FALLBACK_PREFIX: Final = "fallback-"  # of the task id of a session whose claim was blocked; the session id follows
+CONTEXT_WARNING: Final = "context_exhaustion_warning"  # value of `last_error` that is not counted as an error
+SHUTDOWN_PREFIX: Final = "the conductor ended:"  # of the note of a task whose healthy worker ended with the conductor
+ASKS_PREFIX: Final = "asks:"  # of the note of a task that waits for a person
+ESCALATED: Final = "escalated"  # outcome of a task that was given up for a person
+STOP_KEY: Final = "stop"  # fact of the crew: why its conductor is to stop
+HAND_OVER_PREFIX: Final = "hand over: "  # of that reason, if another conductor is to take over
 
-BEAT: Final = 60.0  # seconds between two heartbeats
-STALE: Final = 540.0  # seconds without one, after which a worker is looked for; each task may have its own
-CONDUCTOR_STALE: Final = 240.0  # the same for the conductor
-ERROR_TRIES: Final = 5  # of a task, for life
-REVIEW_CYCLES: Final = 5  # of a checkpoint
+HEARTBEAT_SECONDS: Final = 60.0  # between two heartbeats of a worker
+STALE_SECONDS: Final = 540.0  # without a heartbeat until a worker is stale; a task can have its own limit
+CONDUCTOR_STALE_SECONDS: Final = 240.0  # without a heartbeat until the conductor is replaced
+MAX_ERROR_TRIES: Final = 5  # per task, in its lifetime
+MAX_REVIEW_CYCLES: Final = 5  # per checkpoint
 
 
 class TaskState(StrEnum):
-    """Where a task is. Three are the conductor's and the watchdog's own: reviewing, context_recovery, confirmed."""
+    """State of a task. Only the conductor and the watchdog use reviewing, context_recovery and confirmed."""
 
     WATCHING = "watching"
     REVIEWING = "reviewing"
@@ -48,7 +48,7 @@ class TaskState(StrEnum):
 
 
 class MessageType(StrEnum):
-    """What a message is about."""
+    """Type of a message."""
 
     REVIEW_REQUEST = "review_request"
     ERROR = "error"
@@ -68,7 +68,7 @@ class MessageType(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who may make a move."""
+    """Role that may make a transition."""
 
     WORKER = "worker"
     CONDUCTOR = "conductor"
@@ -81,16 +81,16 @@ ANSWERED: Final = (
     TaskState.REVIEW_APPROVED,
     TaskState.REVIEW_FAILED,
     TaskState.FIX_PROPOSED,
-)  # it is the worker's turn
+)  # the conductor has answered, and the worker continues
 OWNED: Final = (
     TaskState.WORKING,
     TaskState.NEEDS_REVIEW,
     TaskState.ERROR,
     TaskState.EXIT_REQUESTED,
     *ANSWERED,
-)  # somebody has it
-# What only the session that has the task may say about it.
-WORKERS_OWN: Final = (
+)  # a session has the task
+# Messages that only the session that has the task may send.
+OWNER_ONLY_MESSAGES: Final = (
     MessageType.REVIEW_REQUEST,
     MessageType.ERROR,
     MessageType.CONTEXT_WARNING,
@@ -101,20 +101,20 @@ WORKERS_OWN: Final = (
 
 
 class TransitionGuard(StrEnum):
-    """What has to be so, for a move to be legal."""
+    """Condition under which a transition is legal."""
 
     ALWAYS = ""
-    CLAIM = "claim"  # it names its session; and nobody alive has the task
-    OWNED = "owned"  # somebody has the task
-    APPROVED = "approved"  # a review has approved it, and nothing went wrong since
+    CLAIM = "claim"  # the claim names its session, and no live worker has the task
+    OWNED = "owned"  # a session has the task
+    APPROVED = "approved"  # a review has approved the task, without an error since
     STALE = "stale"  # no heartbeat for longer than the task allows
     WARNED = "warned"  # the error is a context warning
 
 
-_WORDS: Final = {
+_GUARD_TEXT: Final = {
     TransitionGuard.ALWAYS: "",
     TransitionGuard.CLAIM: " by a claim that names its session",
-    TransitionGuard.OWNED: " who has it",
+    TransitionGuard.OWNED: " that has the task",
     TransitionGuard.APPROVED: " once a review has approved it",
     TransitionGuard.STALE: " once its heartbeat is stale",
     TransitionGuard.WARNED: " in answer to a context warning",
@@ -123,17 +123,17 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One legal change of a state."""
+    """One legal change of state."""
 
     before: TaskState
     after: TaskState
     by: Actor
-    condition: TransitionGuard = TransitionGuard.ALWAYS
+    guard: TransitionGuard = TransitionGuard.ALWAYS
 
 
-def _worker_moves() -> tuple[Transition, ...]:
+def _worker_transitions() -> tuple[Transition, ...]:
     worker, conductor = Actor.WORKER, Actor.CONDUCTOR
-    moves = [
+    transitions = [
         *(Transition(before, TaskState.WORKING, worker, TransitionGuard.CLAIM) for before in CLAIMABLE),
         *(Transition(TaskState.WORKING, after, worker) for after in (TaskState.NEEDS_REVIEW, TaskState.ERROR)),
         Transition(TaskState.WORKING, TaskState.COMPLETE, worker, TransitionGuard.APPROVED),
@@ -147,7 +147,7 @@ def _worker_moves() -> tuple[Transition, ...]:
         ),
         Transition(
             TaskState.ERROR, TaskState.REVIEW_FAILED, conductor, TransitionGuard.WARNED
-        ),  # how older conductors say "stop"
+        ),  # older conductors stop a worker this way
         *(
             Transition(before, after, worker, TransitionGuard.OWNED)
             for before in ANSWERED
@@ -157,37 +157,37 @@ def _worker_moves() -> tuple[Transition, ...]:
         *(Transition(before, TaskState.EXITED, conductor) for before in TaskState if before not in TERMINAL),
     ]
     for after in (TaskState.FIX_PROPOSED, TaskState.WATCHING):
-        moves += [
+        transitions += [
             Transition(before, after, conductor, TransitionGuard.STALE)
             for before in TaskState
             if before not in {*TERMINAL, TaskState.WATCHING, after}
         ]
-        moves.append(Transition(TaskState.EXITED, after, conductor))
-    return tuple(moves)
+        transitions.append(Transition(TaskState.EXITED, after, conductor))
+    return tuple(transitions)
 
 
-def _own_moves(by: Actor, table: dict[TaskState, tuple[TaskState, ...]]) -> tuple[Transition, ...]:
+def _transitions_from(by: Actor, table: dict[TaskState, tuple[TaskState, ...]]) -> tuple[Transition, ...]:
     return tuple(Transition(before, after, by) for before, afters in table.items() for after in afters)
 
 
-_ENDS: Final = (
+_END_STATES: Final = (
     TaskState.EXIT_REQUESTED,
     TaskState.CONTEXT_RECOVERY,
     TaskState.COMPLETE,
     TaskState.ERROR,
     TaskState.EXITED,
 )
-MOVES: Final = _worker_moves()
-CONDUCTOR_MOVES: Final = _own_moves(
+WORKER_TRANSITIONS: Final = _worker_transitions()
+CONDUCTOR_TRANSITIONS: Final = _transitions_from(
     Actor.CONDUCTOR,
     {
-        TaskState.WATCHING: (TaskState.REVIEWING, *_ENDS),
-        TaskState.REVIEWING: (TaskState.WATCHING, *_ENDS),
+        TaskState.WATCHING: (TaskState.REVIEWING, *_END_STATES),
+        TaskState.REVIEWING: (TaskState.WATCHING, *_END_STATES),
         TaskState.EXIT_REQUESTED: (TaskState.WATCHING, TaskState.COMPLETE, TaskState.EXITED),
-        **dict.fromkeys(_ENDS[1:], (TaskState.WATCHING,)),  # the next one begins anew
+        **dict.fromkeys(_END_STATES[1:], (TaskState.WATCHING,)),  # a new conductor starts
     },
 )
-WATCHDOG_MOVES: Final = _own_moves(
+WATCHDOG_TRANSITIONS: Final = _transitions_from(
     Actor.WATCHDOG,
     {
         TaskState.WATCHING: (TaskState.CONFIRMED, TaskState.ERROR, TaskState.EXITED, TaskState.COMPLETE),
@@ -199,26 +199,28 @@ WATCHDOG_MOVES: Final = _own_moves(
 )
 
 
-def moves_of(task_id: str) -> tuple[Transition, ...]:
-    """The legal moves of this row."""
-    return {CONDUCTOR: CONDUCTOR_MOVES, WATCHDOG: WATCHDOG_MOVES}.get(task_id, MOVES)
+def transitions_of(task_id: str) -> tuple[Transition, ...]:
+    """Return all legal transitions of the row with this task id."""
+    return {CONDUCTOR: CONDUCTOR_TRANSITIONS, WATCHDOG: WATCHDOG_TRANSITIONS}.get(task_id, WORKER_TRANSITIONS)
 
 
 @lru_cache(maxsize=256)
-def legal(before: TaskState, task_id: str = "") -> tuple[Transition, ...]:
-    """The moves from a state; of a worker's row, unless a reserved one is named."""
-    return tuple(move for move in moves_of(task_id) if move.before == before)
+def legal_transitions(before: TaskState, task_id: str = "") -> tuple[Transition, ...]:
+    """Return the legal transitions from a state. Without a reserved task id, they are those of a worker's task."""
+    return tuple(transition for transition in transitions_of(task_id) if transition.before == before)
 
 
-def refusal(before: TaskState, task_id: str = "") -> str:
-    """What is said when a move from this state is not legal: which are, and who may make them."""
-    moves = legal(before, task_id)
+def illegal_transition_message(before: TaskState, task_id: str = "") -> str:
+    """Return the error message for an illegal transition: it lists the legal ones and who may make them."""
+    transitions = legal_transitions(before, task_id)
     if before == TaskState.COMPLETE and not task_id:
-        return "rung: complete is final: no move is legal; later trouble is a new task, as task-NN-fix (conductor)"
-    after = dict.fromkeys(move.after for move in moves)
-    ways = [
-        f"{state} ({', or '.join(f'{move.by}{_WORDS[move.condition]}' for move in moves if move.after == state)})"
-        for state in after
-    ]
-    whose = f"{task_id} is" if task_id else "the task is"
-    return f"rung: {whose} {before}; legal from there: {', '.join(ways) or 'no move at all'}"
+        return (
+            "rung: complete is final: no transition is legal; work on a later problem is a new task, such as"
+            " task-NN-fix (conductor)"
+        )
+    by_state: dict[TaskState, list[str]] = {}
+    for transition in transitions:
+        by_state.setdefault(transition.after, []).append(f"{transition.by}{_GUARD_TEXT[transition.guard]}")
+    legal = ", ".join(f"{state} ({', or '.join(actors)})" for state, actors in by_state.items())
+    subject = task_id or "the task"
+    return f"rung: {subject} is {before}; legal from there: {legal or 'no transition'}"

@@ -1,4 +1,7 @@
-"""Who waits for whom, and who writes where: found before anything runs, where it is declared."""
+"""Checks on declared dependencies and write paths: unknown names, cycles, and concurrent writes to one file.
+
+A dependency mapping maps the name of each task to the names of the tasks that must be complete before it starts.
+"""
 
 from __future__ import annotations
 
@@ -9,66 +12,71 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-_WILD: Final = re.compile(r"[*?\[]")
-Place = tuple[str, ...]
+_WILDCARD: Final = re.compile(r"[*?\[]")
+PathParts = tuple[str, ...]
 
 
 class DependencyConflict(NamedTuple):
-    """Two that may run at once, and what both write."""
+    """Two tasks that may run concurrently, and a path that both write."""
 
     first: str
     second: str
     path: str
 
 
-def unknown(after: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
-    """Everybody who waits for somebody that is not there, and for whom."""
-    return [(name, other) for name, others in after.items() for other in others if other not in after]
+def unknown_dependencies(dependencies: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
+    """Return each name together with a dependency of it that does not exist."""
+    return [(name, other) for name, others in dependencies.items() for other in others if other not in dependencies]
 
 
-def cycle(after: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Some that wait for one another in a circle, the first of them again at the end; empty where there is none."""
+def find_cycle(dependencies: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return the names of a dependency cycle, the first one repeated at the end; empty if there is none."""
     try:
-        TopologicalSorter(after).prepare()
+        TopologicalSorter(dependencies).prepare()
     except CycleError as error:
-        return tuple(reversed(error.args[1]))  # so that each waits for the one after it
+        return tuple(reversed(error.args[1]))  # so that each depends on the next
     return ()
 
 
-def waves(after: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Who may run together, in turns; each in the order given. There must be no cycle."""
-    sorter = TopologicalSorter(after)
+def parallel_groups(dependencies: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Return the names in groups: each group depends only on the groups before it. There must be no cycle."""
+    sorter = TopologicalSorter(dependencies)
     sorter.prepare()
-    found: list[list[str]] = []
-    order = {name: number for number, name in enumerate(after)}
+    groups: list[list[str]] = []
+    order = {name: number for number, name in enumerate(dependencies)}
     while sorter.is_active():
         ready = sorted(sorter.get_ready(), key=order.__getitem__)
-        found.append(ready)
+        groups.append(ready)
         sorter.done(*ready)
-    return found
+    return groups
 
 
-def clashes(writes: Mapping[str, Sequence[str]], after: Mapping[str, Collection[str]]) -> list[DependencyConflict]:
-    """Every two that may run at once and write one file; `after` has no cycle and names only those that are there."""
-    before = _all_before(after)
-    number = {name: place for place, name in enumerate(after)}
-    found: list[DependencyConflict] = []
-    told: set[tuple[str, str]] = set()
-    for first, second, path in _sharing(writes):
+def write_conflicts(
+    writes: Mapping[str, Sequence[str]], dependencies: Mapping[str, Collection[str]]
+) -> list[DependencyConflict]:
+    """Return every pair that may run concurrently and write one file.
+
+    `dependencies` must have no cycle and no unknown names.
+    """
+    ancestors = _ancestors(dependencies)
+    number = {name: position for position, name in enumerate(dependencies)}
+    conflicts: list[DependencyConflict] = []
+    reported: set[tuple[str, str]] = set()
+    for first, second, path in _shared_paths(writes):
         pair = (first, second) if number[first] < number[second] else (second, first)
-        ordered = before[first] >> number[second] & 1 or before[second] >> number[first] & 1
-        if pair not in told and not ordered:
-            told.add(pair)
-            found.append(DependencyConflict(*pair, path))
-    return found
+        is_ordered = ancestors[first] >> number[second] & 1 or ancestors[second] >> number[first] & 1
+        if pair not in reported and not is_ordered:
+            reported.add(pair)
+            conflicts.append(DependencyConflict(*pair, path))
+    return conflicts
 
 
-def overlap(one: str, other: str) -> bool:
-    """May these two name one file? A folder holds all that is in it; `*`, `?` and `**` are understood."""
-    return _meet(_place(one), _place(other))
+def paths_overlap(one: str, other: str) -> bool:
+    """Return whether two paths may name one file. A folder contains everything below it; `*`, `?` and `**` match."""
+    return _parts_overlap(_split(one), _split(other))
 
 
-def _place(path: str) -> Place:
+def _split(path: str) -> PathParts:
     parts: list[str] = []
     for part in path.strip().replace("\\", "/").split("/"):
         if part == ".." and parts:
@@ -78,59 +86,67 @@ def _place(path: str) -> Place:
     return tuple(parts)
 
 
-def _meet(one: Place, other: Place) -> bool:
+def _parts_overlap(one: PathParts, other: PathParts) -> bool:
     for left, right in zip(one, other, strict=False):
         if "**" in (left, right):
             return True
-        if not _alike(left, right):
+        if not _may_match(left, right):
             return False
     return True
 
 
-def _alike(left: str, right: str) -> bool:
-    """May two parts of a path be the same? Of two patterns nobody can be sure, so they may."""
-    wild = [bool(_WILD.search(part)) for part in (left, right)]
-    if not any(wild):
+def _may_match(left: str, right: str) -> bool:
+    """Return whether two parts of a path may be equal. Two patterns always may: comparing them is not worth it."""
+    are_patterns = [bool(_WILDCARD.search(part)) for part in (left, right)]
+    if not any(are_patterns):
         return left == right
-    if all(wild):
+    if all(are_patterns):
         return True
-    pattern, name = (left, right) if wild[0] else (right, left)
-    return re.fullmatch(_translated(pattern), name) is not None
+    pattern, name = (left, right) if are_patterns[0] else (right, left)
+    return re.fullmatch(_glob_to_regex(pattern), name) is not None
 
 
-def _translated(pattern: str) -> str:
+def _glob_to_regex(pattern: str) -> str:
     parts = re.split(r"([*?]|\[[^\]]+\])", re.sub(r"\*+", "*", pattern))
-    known = {"*": ".*", "?": "."}
-    return "".join("." if len(part) > 1 and part[0] == "[" else known.get(part) or re.escape(part) for part in parts)
+    wildcards = {"*": ".*", "?": "."}
+    return "".join(
+        "." if len(part) > 1 and part[0] == "[" else wildcards.get(part) or re.escape(part) for part in parts
+    )
 
 
-def _sharing(writes: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
-    """Every two writers of one place. Plain paths are looked up; only patterns are compared with all."""
-    plain: dict[Place, list[str]] = {}
-    wild: list[tuple[str, str, Place]] = []
-    everything = [(name, path, _place(path)) for name, paths in writes.items() for path in paths]
-    for name, path, place in everything:
-        if _WILD.search(path):
-            wild.append((name, path, place))
+def _shared_paths(writes: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield every two writers of one path. Plain paths are looked up; only patterns are compared with all others."""
+    plain: dict[PathParts, list[str]] = {}
+    patterns: list[tuple[str, str, PathParts]] = []
+    everything = [(name, path, _split(path)) for name, paths in writes.items() for path in paths]
+    for name, path, parts in everything:
+        if _WILDCARD.search(path):
+            patterns.append((name, path, parts))
         else:
-            plain.setdefault(place, []).append(name)
-    for name, path, place in everything:
-        if _WILD.search(path):
+            plain.setdefault(parts, []).append(name)
+    for name, path, parts in everything:
+        if _WILDCARD.search(path):
             continue
-        for length in range(len(place) + 1):
-            yield from ((name, other, path) for other in plain.get(place[:length], ()) if other != name)
-        yield from ((name, other, path) for other, _, there in wild if other != name and _meet(place, there))
-    for at, (name, path, place) in enumerate(wild):
-        yield from ((name, other, path) for other, _, there in wild[:at] if other != name and _meet(place, there))
+        for length in range(len(parts) + 1):
+            yield from ((name, other, path) for other in plain.get(parts[:length], ()) if other != name)
+        yield from (
+            (name, other, path) for other, _, pattern in patterns if other != name and _parts_overlap(parts, pattern)
+        )
+    for index, (name, path, parts) in enumerate(patterns):
+        yield from (
+            (name, other, path)
+            for other, _, pattern in patterns[:index]
+            if other != name and _parts_overlap(parts, pattern)
+        )
 
 
-def _all_before(after: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """For each, all that are finished before it starts, as a set of bits: thousands of tasks take no time."""
-    number = {name: place for place, name in enumerate(after)}
-    before: dict[str, int] = {}
-    for name in TopologicalSorter(after).static_order():
+def _ancestors(dependencies: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return all direct and indirect dependencies of each name, as a bit set: fast for thousands of tasks."""
+    number = {name: position for position, name in enumerate(dependencies)}
+    ancestors: dict[str, int] = {}
+    for name in TopologicalSorter(dependencies).static_order():
         bits = 0
-        for other in after[name]:
-            bits |= before[other] | 1 << number[other]
-        before[name] = bits
-    return before
+        for other in dependencies[name]:
+            bits |= ancestors[other] | 1 << number[other]
+        ancestors[name] = bits
+    return ancestors

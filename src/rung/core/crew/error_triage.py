@@ -1,4 +1,4 @@
-"""A worker's error report, the proposal that answers it, and when corrections make no progress."""
+"""A worker's error report, the fix proposal that answers it, and the check for fixes without progress."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import ERROR_TRIES
-from rung.core.crew.message_format import fields_in, number_in, percent, whole_in, written, yes_in, yes_or_no
+from rung.core.crew.contract import MAX_ERROR_TRIES
+from rung.core.crew.message_format import (
+    format_message,
+    format_percent,
+    format_yes_no,
+    parse_fields,
+    parse_int,
+    parse_number,
+    parse_yes_no,
+)
 from rung.core.domain.failures import Evidence, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_ERROR: Final = {
+_LABELS: Final = {
     "context": ("Context Usage", "Context"),
     "self_correction": ("Self-Correction", "Self Correction"),
     "error": ("Error",),
@@ -22,12 +30,12 @@ _ERROR: Final = {
     "phase": ("Phase",),
     "report": ("Report",),
 }
-_WAITS: Final = re.compile(r"\s*awaiting conductor.*\Z", re.IGNORECASE | re.DOTALL)
+_TRAILER: Final = re.compile(r"\s*awaiting conductor.*\Z", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorReport:
-    """A worker's error. `tool`, `exit_code` and `phase` say where it came up; `report` is the path of a longer account."""
+    """A worker's error. `tool`, `exit_code` and `phase` tell where it occurred; `report` is the path of a long report."""
 
     error: str
     context: float | None = None
@@ -38,59 +46,62 @@ class ErrorReport:
     report: str = ""
 
     def body(self, number: int) -> str:
-        """The message of an error, which is this task's number-th."""
-        told = (
-            ("Context Usage", percent(self.context)),
-            ("Self-Correction", yes_or_no(self.self_correction)),
+        """Return the text of an error message. `number` counts the errors of the task."""
+        fields = (
+            ("Context Usage", format_percent(self.context)),
+            ("Self-Correction", format_yes_no(self.self_correction)),
             ("Error", self.error),
             ("Tool", self.tool),
             ("Exit Code", "" if self.exit_code is None else str(self.exit_code)),
             ("Phase", self.phase or ""),
             ("Report", self.report),
         )
-        return written(f"ERROR (Retry {number}/{ERROR_TRIES}):", told)
+        return format_message(f"ERROR (Retry {number}/{MAX_ERROR_TRIES}):", fields)
 
     @classmethod
     def parse(cls, text: str) -> ErrorReport:
-        """What any text says; without a line `Error:` all of it is the error."""
-        found = fields_in(_WAITS.sub("", text), _ERROR)
+        """Parse any text. Without a line `Error:`, the whole text is the error."""
+        fields = parse_fields(_TRAILER.sub("", text), _LABELS)
         return cls(
-            error=found.get("error") or text.strip(),
-            context=number_in(found.get("context", ""), 0, 100),
-            self_correction=yes_in(found.get("self_correction", "")),
-            tool=found.get("tool", ""),
-            exit_code=whole_in(found.get("exit_code", ""), 0, 255),
-            phase=next((phase for phase in Phase if phase == found.get("phase", "").lower()), None),
-            report=found.get("report", ""),
+            error=fields.get("error") or text.strip(),
+            context=parse_number(fields.get("context", ""), 0, 100),
+            self_correction=parse_yes_no(fields.get("self_correction", "")),
+            tool=fields.get("tool", ""),
+            exit_code=parse_int(fields.get("exit_code", ""), 0, 255),
+            phase=next((phase for phase in Phase if phase == fields.get("phase", "").lower()), None),
+            report=fields.get("report", ""),
         )
 
     def evidence(self, text: str) -> Evidence:
-        """The facts for classification; `text` is all that was said. An error of a tool is one of its phase."""
+        """Return the evidence for classification. `text` is everything that the worker reported.
+
+        Without a reported phase, an error with a tool belongs to the tool phase and any other to the call phase.
+        """
         phase = self.phase or (Phase.TOOL if self.tool else Phase.CALL)
         return Evidence(text=text, tool=self.tool, exit_code=self.exit_code, phase=phase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixProposal:
-    """A fix: why it failed, what to change, and what to do after that."""
+    """A proposed fix: the root cause, the change to make, and what to do after it."""
 
     root_cause: str
     fix: str
-    afterwards: str = "Run the step that failed again, then go on."
+    afterwards: str = "Run the failed step again, then continue."
 
     def body(self, number: int) -> str:
-        """The message of a fix_proposal, which answers the task's number-th error."""
-        told = (("Root cause", self.root_cause), ("Fix", self.fix), ("Retry", self.afterwards))
-        return written(f"FIX PROPOSAL (Retry {number}/{ERROR_TRIES}):", told)
+        """Return the text of a fix_proposal message. `number` is that of the task's error it answers."""
+        fields = (("Root cause", self.root_cause), ("Fix", self.fix), ("Retry", self.afterwards))
+        return format_message(f"FIX PROPOSAL (Retry {number}/{MAX_ERROR_TRIES}):", fields)
 
 
-def no_progress(history: Sequence[str]) -> bool:
-    """Is the last error one that two corrections were already made for? `history`: their fingerprints, oldest first."""
-    return bool(history) and history[:-1].count(history[-1]) >= _CORRECTED_IN_VAIN
+def no_progress(fingerprints: Sequence[str]) -> bool:
+    """Return whether two fixes were already proposed for the last error. `fingerprints` are in order, oldest first."""
+    return bool(fingerprints) and fingerprints[:-1].count(fingerprints[-1]) >= _MAX_FIXES_PER_ERROR
 
 
-_CORRECTED_IN_VAIN: Final = 2
+_MAX_FIXES_PER_ERROR: Final = 2
 CONSIDER_REPLANNING: Final = (
-    "Two corrections have not changed this error. If this one does not either, say so at once instead of trying a "
+    "Two fixes have not changed this error. If this one does not either, report that at once instead of trying a "
     "variation: the plan may be wrong, not the work."
 )

@@ -1,4 +1,4 @@
-"""A hand-over between two sessions of one task: the file, how far it is to be trusted, what the successor does."""
+"""Hand-overs between two sessions of one task: the HANDOFF file, how far to trust it, and the resumption message."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Final
 
 from rung.core.crew.contract import TaskState
 from rung.core.crew.message_format import (
-    fields_in,
-    number_in,
-    percent,
-    says_nothing,
-    whole_in,
-    written,
-    yes_in,
-    yes_or_no,
+    format_message,
+    format_percent,
+    format_yes_no,
+    means_none,
+    parse_fields,
+    parse_int,
+    parse_number,
+    parse_yes_no,
 )
 
-TRUSTED_TO: Final = 80.0  # per cent of its context: above, what a session says of its own work is not
-NEAR: Final = 60.0  # seconds
-FEW_DEVIATIONS: Final = 2
-_STEPS: Final = 1_000_000
+MAX_TRUSTED_PERCENT: Final = 80.0  # of its context: a fuller session does not report its own work reliably
+MAX_SECONDS_APART: Final = 60.0  # between the file and the table's last heartbeat
+MAX_DEVIATIONS: Final = 2  # with more, the next session asks the conductor first
+_MAX_STEPS: Final = 1_000_000
 
-_INFO: Final = {
+_INFO_LABELS: Final = {
     "task": ("Task",),
     "session": ("Session", "Session ID"),
     "worked_by": ("Worked by",),
@@ -33,19 +33,19 @@ _INFO: Final = {
     "step": ("Step",),
     "at": ("Time", "Timestamp"),
 }
-_LISTS: Final = {
+_LIST_TITLES: Final = {
     "completed": "Completed Steps",
     "pending": "Pending Steps",
     "deviations": "Deviations",
     "proposals": "Pending Proposals",
 }
-_CORRECTION, _NEXT = "Self-Correction", "Next Session Instructions"
+_CORRECTION_TITLE, _NEXT_TITLE = "Self-Correction", "Next Session Instructions"
 _HEADING: Final = re.compile(r"#{1,6}[ \t]+([^\n]*?)[ \t:]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """What one session leaves to the next."""
+    """The hand-over of one session to the next."""
 
     session: str
     reason: str
@@ -62,37 +62,39 @@ class Handoff:
     instructions: str = ""
 
     def body(self) -> str:
-        """The HANDOFF file."""
+        """Return the text of the HANDOFF file."""
         info = {name: str(getattr(self, name)) for name in ("task", "session", "worked_by", "reason", "at")} | {
-            "context": percent(self.context),
+            "context": format_percent(self.context),
             "step": "" if self.step is None else str(self.step),
         }
-        parts = [written("## Session Info", ((spellings[0], info[name]) for name, spellings in _INFO.items()))]
-        for name, title in _LISTS.items():
+        parts = [
+            format_message("## Session Info", ((spellings[0], info[name]) for name, spellings in _INFO_LABELS.items()))
+        ]
+        for name, title in _LIST_TITLES.items():
             lines = [f"- {_one_line(line)}" for line in getattr(self, name)] or ["- none"]
             parts.append("\n".join([f"## {title}", *lines]))
-        parts += [f"## {_CORRECTION}\n{yes_or_no(self.self_correction) or 'unknown'}"]
-        parts += [f"## {_NEXT}\n" + "\n".join(f"> {line}" for line in self.instructions.split("\n"))]
+        parts += [f"## {_CORRECTION_TITLE}\n{format_yes_no(self.self_correction) or 'unknown'}"]
+        parts += [f"## {_NEXT_TITLE}\n" + "\n".join(f"> {line}" for line in self.instructions.split("\n"))]
         return "# HANDOFF\n\n" + "\n\n".join(parts) + "\n"
 
     @classmethod
     def parse(cls, text: str) -> Handoff | None:
-        """What a file says; None where it names no session, as nobody can be asked about it then."""
+        """Parse a HANDOFF file. Return None if it names no session, because its origin is unknown then."""
         sections = _sections(text)
-        info = fields_in(sections.get("session info", text), _INFO)
+        info = parse_fields(sections.get("session info", text), _INFO_LABELS)
         if not info.get("session"):
             return None
-        lists = {name: _items(sections.get(title.lower(), "")) for name, title in _LISTS.items()}
+        lists = {name: _items(sections.get(title.lower(), "")) for name, title in _LIST_TITLES.items()}
         return cls(
             task=info.get("task", ""),
             session=info["session"],
             worked_by=info.get("worked_by", ""),
             reason=info.get("reason", ""),
-            context=number_in(info.get("context", ""), 0, 100),
-            step=whole_in(info.get("step", ""), 0, _STEPS),
+            context=parse_number(info.get("context", ""), 0, 100),
+            step=parse_int(info.get("step", ""), 0, _MAX_STEPS),
             at=info.get("at", ""),
-            self_correction=yes_in(sections.get(_CORRECTION.lower(), "")),
-            instructions=_unquoted(sections.get(_NEXT.lower(), "")),
+            self_correction=parse_yes_no(sections.get(_CORRECTION_TITLE.lower(), "")),
+            instructions=_unquote(sections.get(_NEXT_TITLE.lower(), "")),
             **lists,
         )
 
@@ -102,69 +104,69 @@ def _one_line(text: str) -> str:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """The text under each heading, by the heading in small letters; of two with one name the last counts."""
-    found: dict[str, list[str]] = {}
+    """Return the text under each heading, by the heading in lower case; the last of equal headings wins."""
+    sections: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.split("\n"):
         heading = _HEADING.fullmatch(line)
         if heading is not None:
-            current = found[heading[1].strip().lower()] = []
+            current = sections[heading[1].strip().lower()] = []
         else:
             current.append(line)
-    return {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
+    return {title: "\n".join(lines).strip("\n") for title, lines in sections.items()}
 
 
 def _items(text: str) -> tuple[str, ...]:
     lines = (line.strip() for line in text.split("\n"))
     items = (_one_line(re.sub(r"^(?:[-*+]|\d{1,4}[.)])\s+", "", line)) for line in lines if line)
-    return tuple(item for item in items if item and not says_nothing(item))
+    return tuple(item for item in items if item and not means_none(item))
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in text.split("\n"))
 
 
 class HandoffKind(StrEnum):
-    """How far what a session left can be trusted."""
+    """How far the hand-over of a session can be trusted."""
 
-    CLEAN = "clean"  # go on from it
-    DIRTY = "dirty"  # the checkpoint's tests are run again first
-    CRASH = "crash"  # trust tests, not claims
+    CLEAN = "clean"  # continue from it
+    DIRTY = "dirty"  # run the checkpoint's tests again first
+    CRASH = "crash"  # there is none: trust tests, not claims
 
 
 def handoff_kind(handoff: Handoff | None) -> HandoffKind:
-    """Clean only where there is a file, its session says how full it was, and that is no more than 80 %."""
+    """Return the kind: clean only if there is a file and its session reports a context usage of at most 80 %."""
     if handoff is None:
         return HandoffKind.CRASH
-    clean = handoff.context is not None and handoff.context <= TRUSTED_TO
+    clean = handoff.context is not None and handoff.context <= MAX_TRUSTED_PERCENT
     return HandoffKind.CLEAN if clean else HandoffKind.DIRTY
 
 
-# What whoever takes over does before anything else.
-FIRST: Final = {
+# First action of the session that takes over.
+FIRST_ACTION: Final = {
     HandoffKind.CLEAN: "run the tests of the last step",
     HandoffKind.DIRTY: "run all tests of the last checkpoint again",
-    HandoffKind.CRASH: "trust tests, not claims: verify the last step, distrust the one after it",
+    HandoffKind.CRASH: "trust tests, not claims: verify the last step, and distrust the one after it",
 }
 
 
 class Mismatch(StrEnum):
-    """How badly a file and the table differ. The table wins in every case."""
+    """Severity of a difference between a HANDOFF file and the table. The table always wins."""
 
-    BENIGN = "benign"  # moments or one step apart: go on
-    SUSPICIOUS = "suspicious"  # verify before going on
-    CONTRADICTORY = "contradictory"  # both cannot be: somebody decides
+    BENIGN = "benign"  # one step apart: continue
+    SUSPICIOUS = "suspicious"  # verify before continuing
+    CONTRADICTORY = "contradictory"  # both cannot be true: ask the conductor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDifference:
-    """One difference between the file and the table."""
+    """One difference between the HANDOFF file and the table."""
 
     mismatch: Mismatch
-    said: str
+    detail: str
 
 
-def compare(
+def compare_with_table(
     handoff: Handoff,
     *,
     state: str,
@@ -172,34 +174,37 @@ def compare(
     step: int | None = None,
     seconds_apart: float | None = None,
 ) -> tuple[StateDifference, ...]:
-    """What the file says otherwise than the table: the row's state, session, step, and how far apart in time."""
-    found: list[StateDifference] = []
+    """Return the differences between a HANDOFF file and the task's row in the table.
+
+    `seconds_apart` is the time between the file and the row's last heartbeat.
+    """
+    differences: list[StateDifference] = []
     if state == TaskState.COMPLETE and handoff.pending:
-        left = f"the table says {state}, the file has {len(handoff.pending)} steps pending"
-        found.append(StateDifference(mismatch=Mismatch.CONTRADICTORY, said=left))
+        detail = f"the state in the table is {state}, the file has {len(handoff.pending)} pending steps"
+        differences.append(StateDifference(mismatch=Mismatch.CONTRADICTORY, detail=detail))
     if session and handoff.session != session:
-        other = f"the file is of session {handoff.session}, the table's is {session}"
-        found.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, said=other))
+        detail = f"the file is from session {handoff.session}, the table has session {session}"
+        differences.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, detail=detail))
     if step is not None and handoff.step is not None and step != handoff.step:
-        near = abs(step - handoff.step) <= 1
-        said = f"the table is at step {step}, the file at {handoff.step}"
-        found.append(StateDifference(mismatch=Mismatch.BENIGN if near else Mismatch.SUSPICIOUS, said=said))
-    if seconds_apart is not None and seconds_apart > NEAR:
-        said = f"the file is {seconds_apart:.0f} s from the table's last beat"
-        found.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, said=said))
-    return tuple(found)
+        mismatch = Mismatch.BENIGN if abs(step - handoff.step) <= 1 else Mismatch.SUSPICIOUS
+        detail = f"the table is at step {step}, the file at step {handoff.step}"
+        differences.append(StateDifference(mismatch=mismatch, detail=detail))
+    if seconds_apart is not None and seconds_apart > MAX_SECONDS_APART:
+        detail = f"the file is {seconds_apart:.0f} s apart from the last heartbeat in the table"
+        differences.append(StateDifference(mismatch=Mismatch.SUSPICIOUS, detail=detail))
+    return tuple(differences)
 
 
-_BADNESS: Final = tuple(Mismatch)
+_SEVERITY: Final = tuple(Mismatch)
 
 
-def worst(differences: tuple[StateDifference, ...]) -> Mismatch | None:
-    """The worst of them; None where there are none."""
-    return max((one.mismatch for one in differences), key=_BADNESS.index, default=None)
+def worst_mismatch(differences: tuple[StateDifference, ...]) -> Mismatch | None:
+    """Return the most severe mismatch; None if there is none."""
+    return max((one.mismatch for one in differences), key=_SEVERITY.index, default=None)
 
 
 class ArtifactPresence(StrEnum):
-    """What became of the file."""
+    """Whether the HANDOFF file exists and is current."""
 
     PRESENT = "present"
     MISSING = "missing"
@@ -208,7 +213,7 @@ class ArtifactPresence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """What a successor says before it goes on."""
+    """Report of the session that takes over, before it continues."""
 
     previous_session: str
     handoff: ArtifactPresence
@@ -224,16 +229,16 @@ class Resumption:
 
     @property
     def must_ask(self) -> bool:
-        """Must the conductor be asked first: more than 2 deviations, or a mismatch that is not benign?"""
-        return self.deviations > FEW_DEVIATIONS or worst(self.differences) not in (None, Mismatch.BENIGN)
+        """Return whether to ask the conductor first: more than 2 deviations, or a mismatch that is not benign."""
+        return self.deviations > MAX_DEVIATIONS or worst_mismatch(self.differences) not in (None, Mismatch.BENIGN)
 
     def _assess(self) -> str:
-        return f"{FIRST[self.kind]}, then {'ask the conductor before going on' if self.must_ask else 'go on'}"
+        return f"{FIRST_ACTION[self.kind]}, then {'ask the conductor before you continue' if self.must_ask else 'continue'}"
 
     def body(self) -> str:
-        """The message of a resumption."""
-        differing = "; ".join(f"{one.mismatch}: {one.said} (the table wins)" for one in self.differences)
-        return written(
+        """Return the text of a resumption message."""
+        differing = "; ".join(f"{one.mismatch}: {one.detail} (the table wins)" for one in self.differences)
+        return format_message(
             f"RESUMPTION: {self.kind} hand-over",
             (
                 ("Previous Session", self.previous_session),

@@ -1,4 +1,4 @@
-"""Is a worker alive? Three signals (its process, its beat, its progress) and what they say together."""
+"""Liveness of a worker, from three signals: its process, its heartbeat and its progress; and limits on restarts."""
 
 from __future__ import annotations
 
@@ -7,119 +7,126 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import STALE, TaskState
+from rung.core.crew.contract import STALE_SECONDS, TaskState
 from rung.core.domain.errors import ConfigError, is_number
 from rung.core.policy.restart_intensity import RestartIntensity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RESTARTS: Final = RestartIntensity(restarts=5, seconds=900)
-DEATHS: Final = RestartIntensity(restarts=3, seconds=30)  # that many at once have one cause, and it is not theirs
-# Here it is somebody else's turn: no progress is expected of whoever waits for an answer.
-PAUSED: Final = frozenset({TaskState.NEEDS_REVIEW, TaskState.ERROR})
+RESTART_INTENSITY: Final = RestartIntensity(restarts=5, seconds=900)
+DEATH_INTENSITY: Final = RestartIntensity(restarts=3, seconds=30)  # so many deaths at once have a common cause
+# In these states the worker waits for an answer, so no progress is expected.
+WAITING_STATES: Final = frozenset({TaskState.NEEDS_REVIEW, TaskState.ERROR})
 
 
 class Liveness(StrEnum):
-    """What a worker is."""
+    """The condition of a worker."""
 
     WELL = "well"
-    SLOW = "slow"  # alive, and getting on less than expected: look again later
+    SLOW = "slow"  # alive, with less progress than expected
     WAITING = "waiting"  # for a person
-    LOOPING = "looping"  # busy, and going round in circles
-    HUNG = "hung"  # its process lives, and it does not
+    LOOPING = "looping"  # busy, but it repeats itself
+    HUNG = "hung"  # the process is alive, without heartbeats or progress
     DEAD = "dead"
 
 
-TROUBLE: Final = frozenset({Liveness.LOOPING, Liveness.HUNG, Liveness.DEAD})
+UNHEALTHY: Final = frozenset({Liveness.LOOPING, Liveness.HUNG, Liveness.DEAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivenessSignals:
-    """What is known of a worker; None is not known.
+    """The signals of a worker; None means unknown. Ages are in seconds.
 
-    `heartbeat_age` None is a worker that never beat, and as old as can be. `asked`: it has asked a person and
-    waits. `looping`: a detector says so. `state` is its row's.
+    A worker without any heartbeat (`heartbeat_age` None) counts as stale. `is_looping` is the loop detectors'
+    verdict; `state` is that of the task.
     """
 
     process_alive: bool | None = None
     heartbeat_age: float | None = None
     progress_age: float | None = None
-    looping: bool = False
-    asked: bool = False
+    is_looping: bool = False
+    waits_for_person: bool = False
     state: str = TaskState.WORKING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivenessThresholds:
-    """Seconds: without a beat until it is stale, without progress until it is slow, and until it is hung."""
+    """Seconds without a heartbeat until a worker is stale; without progress until it is slow, and until it is hung."""
 
-    stale: float = STALE
-    slow: float = STALE
+    stale: float = STALE_SECONDS
+    slow: float = STALE_SECONDS
     hung: float = 1800.0
 
     def __post_init__(self) -> None:
         for name in ("stale", "slow", "hung"):
             value = getattr(self, name)
             if value != math.inf and (not is_number(value) or value == 0):
-                raise ConfigError(f"patience.{name}", value, "seconds, more than 0")
+                raise ConfigError(f"thresholds.{name}", value, "seconds, more than 0")
         if self.hung < self.slow:
-            raise ConfigError("patience.hung", self.hung, f"no less than patience.slow, {self.slow:g}")
+            raise ConfigError("thresholds.hung", self.hung, f"no less than thresholds.slow, {self.slow:g}")
 
 
-def look(signals: LivenessSignals, patience: LivenessThresholds) -> Liveness:
-    """The verdict, worst first. Look again before acting on it: a beat may have come meanwhile.
+def check_liveness(signals: LivenessSignals, thresholds: LivenessThresholds) -> Liveness:
+    """Return the condition of a worker. Check again before acting on it: a heartbeat may have arrived meanwhile.
 
-    Without a beat a process that lives is hung; one that nobody can see counts as dead, as its lease is over.
+    Without a heartbeat, a process that is alive is hung. A process that cannot be seen counts as dead, because its
+    lease has expired.
     """
     if signals.process_alive is False:
         return Liveness.DEAD
-    if signals.heartbeat_age is None or signals.heartbeat_age > patience.stale:
+    if signals.heartbeat_age is None or signals.heartbeat_age > thresholds.stale:
         return Liveness.HUNG if signals.process_alive else Liveness.DEAD
-    if signals.asked:
+    if signals.waits_for_person:
         return Liveness.WAITING
-    if signals.looping:
+    if signals.is_looping:
         return Liveness.LOOPING
-    return _progress(signals, patience)
+    return _check_progress(signals, thresholds)
 
 
-def _progress(signals: LivenessSignals, patience: LivenessThresholds) -> Liveness:
+def _check_progress(signals: LivenessSignals, thresholds: LivenessThresholds) -> Liveness:
     age = signals.progress_age
-    if age is None or signals.state in PAUSED or age <= patience.slow:
+    if age is None or signals.state in WAITING_STATES or age <= thresholds.slow:
         return Liveness.WELL
-    return Liveness.HUNG if age > patience.hung else Liveness.SLOW
+    return Liveness.HUNG if age > thresholds.hung else Liveness.SLOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartLimits:
-    """How often work is begun again: one task for life, all tasks together, and after deaths that come at once."""
+    """Limits on restarts: of one task in its lifetime, of all tasks together, and after several deaths at once."""
 
     redispatches: int = 3
-    restarts: RestartIntensity = RESTARTS
-    deaths: RestartIntensity = DEATHS
+    restarts: RestartIntensity = RESTART_INTENSITY
+    deaths: RestartIntensity = DEATH_INTENSITY
 
     @property
-    def longest(self) -> float:
-        """Seconds back from which nothing matters any more."""
+    def window_seconds(self) -> float:
+        """Return the age after which a restart no longer counts."""
         return max(self.restarts.seconds, self.deaths.seconds)
 
 
-LIMITS: Final = RestartLimits()
+DEFAULT_LIMITS: Final = RestartLimits()
 
 
-def stop_restarting(
-    redispatches: int, restarts: Sequence[float], deaths: Sequence[float], now: float, limits: RestartLimits = LIMITS
+def restart_block_reason(
+    redispatches: int,
+    restarts: Sequence[float],
+    deaths: Sequence[float],
+    now: float,
+    limits: RestartLimits = DEFAULT_LIMITS,
 ) -> str:
-    """Why a task must not be started once more, or nothing.
+    """Return why a task must not be restarted; empty if it may be.
 
-    `redispatches` of this task so far; when any task was restarted, and when any worker died.
+    `redispatches` counts those of this task; `restarts` and `deaths` are the times of those of all workers.
     """
     if redispatches >= limits.redispatches:
-        return f"it was dispatched again {redispatches} times, and {limits.redispatches} is the limit"
+        return f"the task was redispatched {redispatches} times; the limit is {limits.redispatches}"
     if limits.deaths.remaining(deaths, now) == 0:
         return (
-            f"{len(deaths)} workers died within {limits.deaths.seconds:g} s: that has one cause, and it is not the task"
+            f"{len(deaths)} workers died within {limits.deaths.seconds:g} s, which suggests a common cause outside"
+            " the tasks"
         )
     if limits.restarts.remaining(restarts, now) == 0:
-        return f"{limits.restarts.restarts} restarts within {limits.restarts.seconds / 60:g} minutes are the limit"
+        window = f"{limits.restarts.seconds / 60:g} minutes"
+        return f"the limit of {limits.restarts.restarts} restarts within {window} is reached"
     return ""

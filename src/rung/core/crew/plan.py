@@ -1,4 +1,4 @@
-"""A crew's plan: its settings and its tasks, from a table (plan.toml); what is wrong with it; what a new one changes."""
+"""The plan of a crew (plan.toml): its settings and tasks, its conflicts, and the difference to another revision."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final
 
-from rung.core.crew.contract import BEAT, FALLBACK, RESERVED, STALE
-from rung.core.crew.dependencies import clashes, cycle, unknown
+from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS
+from rung.core.crew.dependencies import find_cycle, unknown_dependencies, write_conflicts
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
@@ -32,7 +32,7 @@ from rung.core.domain.settings_schema import (
 
 
 class TaskChange(StrEnum):
-    """What a new plan says of a task of the old one; the empty mark: nothing, so it is compared."""
+    """Mark of a task in a revised plan. A task without a mark is compared with that of the old plan."""
 
     NONE = ""
     REVISED = "REVISED"
@@ -42,13 +42,13 @@ class TaskChange(StrEnum):
 
 
 def _is_id(value: object) -> bool:
-    if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK):
+    if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK_PREFIX):
         return False
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None
 
 
 _ID: Final = Type(
-    f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK}…, which are "
+    f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK_PREFIX}…, which are "
     "reserved",
     _is_id,
 )
@@ -77,7 +77,7 @@ class CrewSettings:
         default=(),
     )
     stale_after: float = setting(
-        POSITIVE_SECONDS, "Seconds without a heartbeat after which a worker is stale.", default=STALE
+        POSITIVE_SECONDS, "Seconds without a heartbeat after which a worker is stale.", default=STALE_SECONDS
     )
     review: str | tuple[str, ...] = setting(
         _REVIEW,
@@ -89,7 +89,7 @@ class CrewSettings:
         COMMAND, "Command that gets a blocker report and writes a new plan.", default=()
     )
     poll: float = setting(POSITIVE_SECONDS, "Seconds between two polls of the tables.", default=5.0)
-    beat: float = setting(POSITIVE_SECONDS, "Seconds between two heartbeats of a worker.", default=BEAT)
+    beat: float = setting(POSITIVE_SECONDS, "Seconds between two heartbeats of a worker.", default=HEARTBEAT_SECONDS)
     hung: float = setting(
         POSITIVE_SECONDS, "Seconds without progress after which a worker with a heartbeat is hung.", default=1800.0
     )
@@ -143,38 +143,38 @@ class PlannedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrewPlan:
-    """The settings and the tasks, those that a revision removed among them."""
+    """The settings and all tasks of a plan, including those that a revision removed."""
 
     settings: CrewSettings
     tasks: tuple[PlannedTask, ...]
 
     @property
     def name(self) -> str:
-        """The crew's."""
+        """Return the name of the crew."""
         return self.settings.name
 
     @property
     def revision(self) -> int:
-        """Which plan of this crew it is."""
+        """Return the revision number of the plan."""
         return self.settings.revision
 
     @property
-    def standing(self) -> tuple[PlannedTask, ...]:
-        """The tasks that are to be done: rollbacks first, then by priority, then in the order of the file."""
-        there = (task for task in self.tasks if task.mark is not TaskChange.REMOVED)
-        return tuple(sorted(there, key=lambda task: (task.mark is not TaskChange.ROLLBACK, -task.priority)))
+    def active_tasks(self) -> tuple[PlannedTask, ...]:
+        """Return the tasks to execute: rollbacks first, then by priority, then in the order of the file."""
+        active = (task for task in self.tasks if task.mark is not TaskChange.REMOVED)
+        return tuple(sorted(active, key=lambda task: (task.mark is not TaskChange.ROLLBACK, -task.priority)))
 
-    def after(self) -> dict[str, frozenset[str]]:
-        """What each task that is to be done waits for: what it names, and every rollback task."""
+    def dependencies(self) -> dict[str, frozenset[str]]:
+        """Return the dependencies of each active task: those it declares, and all rollback tasks."""
         rollbacks = {task.id for task in self.tasks if task.mark is TaskChange.ROLLBACK}
         return {
             task.id: frozenset(task.depends_on) | (frozenset() if task.id in rollbacks else rollbacks)
-            for task in self.standing
+            for task in self.active_tasks
         }
 
 
 def read_plan(table: object) -> CrewPlan:
-    """A plan from a table; every error names its key and what is allowed."""
+    """Read a plan from a parsed TOML document. Every error names its key and the allowed values."""
     source = read_table(table, "plan")
     check_keys(source, ("crew", "task"))
     settings = read_settings(CrewSettings, source.get("crew", {}), "crew")
@@ -200,59 +200,60 @@ def _check_task(task: PlannedTask, where: str, settings: CrewSettings) -> None:
 
 
 class PlanProblem(StrEnum):
-    """What can be wrong with a plan as a whole."""
+    """Kinds of conflicts between the tasks of a plan."""
 
-    UNKNOWN = "unknown"  # waits for a task that is not there
+    UNKNOWN = "unknown"  # a dependency that is not in the plan
     CYCLE = "cycle"
-    SCOPE = "scope"  # two that may run at once write one file
+    SCOPE = "scope"  # two tasks that may run concurrently write one file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanConflict:
-    """One thing that is wrong, and between which tasks."""
+    """A conflict, and the tasks it is between."""
 
-    wrong: PlanProblem
+    problem: PlanProblem
     tasks: tuple[str, ...]
-    said: str
+    message: str
 
 
-def conflicts(plan: CrewPlan) -> tuple[PlanConflict, ...]:
-    """What must be mended before it can run; scopes are looked at once the order is sound."""
-    after = plan.after()
-    found = [
+def find_conflicts(plan: CrewPlan) -> tuple[PlanConflict, ...]:
+    """Return the conflicts that make the plan invalid. Write conflicts are checked only if the order is valid."""
+    dependencies = plan.dependencies()
+    conflicts = [
         PlanConflict(
-            wrong=PlanProblem.UNKNOWN, tasks=(name,), said=f"{name} waits for {other}, which is no task of the plan"
+            problem=PlanProblem.UNKNOWN, tasks=(name,), message=f"{name} depends on {other}, which is not in the plan"
         )
-        for name, other in unknown(after)
+        for name, other in unknown_dependencies(dependencies)
     ]
-    circle = () if found else cycle(after)
-    if circle:
-        said = "these wait for one another: " + " → ".join(circle)
-        found.append(PlanConflict(wrong=PlanProblem.CYCLE, tasks=circle[:-1], said=said))
-    if found:
-        return tuple(found)
+    cycle = () if conflicts else find_cycle(dependencies)
+    if cycle:
+        message = "these tasks depend on each other: " + " → ".join(cycle)
+        conflicts.append(PlanConflict(problem=PlanProblem.CYCLE, tasks=cycle[:-1], message=message))
+    if conflicts:
+        return tuple(conflicts)
     return tuple(
         PlanConflict(
-            wrong=PlanProblem.SCOPE,
+            problem=PlanProblem.SCOPE,
             tasks=(first, second),
-            said=f"{first} and {second} may run at once, and both write {path}: let one depend on the other, or split it",
+            message=f"{first} and {second} may run concurrently, and both write {path}: let one depend on the other, or"
+            " split the file",
         )
-        for first, second, path in clashes({task.id: task.writes for task in plan.standing}, after)
+        for first, second, path in write_conflicts({task.id: task.writes for task in plan.active_tasks}, dependencies)
     )
 
 
 def checked_plan(table: object) -> CrewPlan:
-    """A plan that can run; the first conflict is an error."""
+    """Read a plan and raise an error for its first conflict."""
     plan = read_plan(table)
-    for conflict in conflicts(plan):
-        key = "task.writes" if conflict.wrong is PlanProblem.SCOPE else "task.depends_on"
-        raise ConfigError(key, list(conflict.tasks), f"no conflict: {conflict.said}")
+    for conflict in find_conflicts(plan):
+        key = "task.writes" if conflict.problem is PlanProblem.SCOPE else "task.depends_on"
+        raise ConfigError(key, list(conflict.tasks), f"no conflict: {conflict.message}")
     return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDiff:
-    """What a new plan does to the tasks of the old one, by id; nothing is ever silently gone."""
+    """Ids of the tasks that a new plan keeps, revises, adds, removes or rolls back."""
 
     unchanged: tuple[str, ...] = ()
     revised: tuple[str, ...] = ()
@@ -261,26 +262,25 @@ class PlanDiff:
     rollback: tuple[str, ...] = ()
 
 
-def changes(old: CrewPlan, new: CrewPlan) -> PlanDiff:
-    """By mark where there is one, else by comparing; a task the new plan does not name is removed."""
+def diff_plans(old: CrewPlan, new: CrewPlan) -> PlanDiff:
+    """Compare two plans. A task's mark takes precedence; a task that the new plan does not have is removed."""
     before = {task.id: task for task in old.tasks if task.mark is not TaskChange.REMOVED}
-    sorted_out: dict[str, list[str]] = {field.name: [] for field in fields(PlanDiff)}
+    ids: dict[str, list[str]] = {field.name: [] for field in fields(PlanDiff)}
     for task in new.tasks:
-        sorted_out[_changed(before.get(task.id), task)].append(task.id)
-    named = {task.id for task in new.tasks}
-    sorted_out["removed"] += [name for name in before if name not in named]
-    return PlanDiff(**{name: tuple(ids) for name, ids in sorted_out.items()})
+        ids[_change_of(before.get(task.id), task)].append(task.id)
+    in_new = {task.id for task in new.tasks}
+    ids["removed"] += [name for name in before if name not in in_new]
+    return PlanDiff(**{change: tuple(names) for change, names in ids.items()})
 
 
-def _changed(before: PlannedTask | None, task: PlannedTask) -> str:
+def _change_of(before: PlannedTask | None, task: PlannedTask) -> str:
+    """Return the field of `PlanDiff` that the task belongs to."""
     if task.mark is TaskChange.REMOVED:
         return "removed"
     if task.mark is TaskChange.ROLLBACK and (before is None or before.mark is not TaskChange.ROLLBACK):
         return "rollback"
     if before is None:
         return "new"
-    same = replace(before, mark=TaskChange.NONE) == replace(task, mark=TaskChange.NONE) and task.mark not in (
-        TaskChange.REVISED,
-        TaskChange.NEW,
-    )
-    return "unchanged" if same else "revised"
+    is_same = replace(before, mark=TaskChange.NONE) == replace(task, mark=TaskChange.NONE)
+    is_marked = task.mark in (TaskChange.REVISED, TaskChange.NEW)
+    return "unchanged" if is_same and not is_marked else "revised"

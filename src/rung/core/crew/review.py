@@ -1,4 +1,4 @@
-"""A review: the eleven fields a worker fills in at a checkpoint, and what the grade it gives itself leads to."""
+"""Reviews: the eleven fields of a worker's review request, and the verdict that its own grade leads to."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from enum import StrEnum
 from typing import Final
 
 from rung.core.classify.evidence import clip
-from rung.core.crew.contract import REVIEW_CYCLES
+from rung.core.crew.contract import MAX_REVIEW_CYCLES
 from rung.core.crew.message_format import (
-    fields_in,
-    number_in,
-    percent,
-    severity_in,
-    whole_in,
-    written,
-    yes_in,
-    yes_or_no,
+    format_message,
+    format_percent,
+    format_yes_no,
+    parse_fields,
+    parse_int,
+    parse_number,
+    parse_severity,
+    parse_yes_no,
 )
 from rung.core.domain.failures import Evidence, Kind
 
-BEST, WORST = 0, 9
-APPROVED_TO: Final = 4  # 0 perfect … 4 noticeable deviations
-READ_AT: Final = 5  # significant ones: somebody reads the work first
-REVISED_TO: Final = 7
-CHECKPOINTS: Final = 10_000
+MIN_SMOOTHNESS, MAX_SMOOTHNESS = 0, 9
+MAX_APPROVED: Final = 4  # smoothness: 0 is perfect, 4 has noticeable deviations
+FULL_REVIEW_AT: Final = 5  # smoothness with significant deviations: the work must be read first
+MAX_REVISED: Final = 7
+MAX_CHECKPOINT: Final = 10_000
 
-# By field, as a worker writes it, then other spellings of it.
+# The label that is written for each field, then other spellings that are accepted.
 LABELS: Final = {
     "context": ("Context Usage", "Context"),
     "self_correction": ("Self-Correction", "Self Correction"),
@@ -42,25 +42,25 @@ LABELS: Final = {
     "key_outputs": ("Key Outputs",),
 }
 _CHECKPOINT: Final = re.compile(r"\s*checkpoint\s*#?\s*(\d{1,5})\b", re.IGNORECASE)
-_FAIL: Final = re.compile(r"\W*fail", re.IGNORECASE)
+_FAIL_FIRST: Final = re.compile(r"\W*fail", re.IGNORECASE)
 _SOME_FAIL: Final = re.compile(r"\b(?!0+ )\d{1,9} (?:tests? )?(?:fail|error)", re.IGNORECASE)
 
 
 class ReviewDecision(StrEnum):
-    """What becomes of a review, from the mildest."""
+    """The decision on a review request, the mildest first."""
 
     APPROVE = "approve"
-    READ_DEEPLY = "read_deeply"
+    NEEDS_FULL_REVIEW = "needs_full_review"
     REVISE = "revise"
     REJECT = "reject"
 
 
-_ORDER: Final = tuple(ReviewDecision)
+_STRICTNESS: Final = tuple(ReviewDecision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """What a worker says of its work at a checkpoint; an empty text, or None, is a field that is missing."""
+    """A worker's review request at a checkpoint. An empty text or None is a missing field."""
 
     checkpoint: int | None = None
     context: float | None = None
@@ -76,125 +76,127 @@ class ReviewRequest:
     key_outputs: str = ""
 
     def body(self) -> str:
-        """The message of a review_request."""
+        """Return the text of a review_request message."""
         values = {
             name: getattr(self, name) for name in LABELS if name not in {"context", "self_correction", "smoothness"}
         } | {
-            "context": percent(self.context),
-            "self_correction": yes_or_no(self.self_correction),
+            "context": format_percent(self.context),
+            "self_correction": format_yes_no(self.self_correction),
             "smoothness": "" if self.smoothness is None else str(self.smoothness),
         }
         header = f"CHECKPOINT {'?' if self.checkpoint is None else self.checkpoint}: REVIEW REQUEST"
-        return written(header, ((spellings[0], values[name]) for name, spellings in LABELS.items()))
+        return format_message(header, ((spellings[0], values[name]) for name, spellings in LABELS.items()))
 
     @classmethod
     def parse(cls, text: str) -> ReviewRequest:
-        """What any text says of the eleven fields; what cannot be read is missing."""
-        found = fields_in(text, LABELS)
+        """Parse any text. Fields that cannot be read are missing."""
+        fields = parse_fields(text, LABELS)
         match = _CHECKPOINT.match(text)
         number = int(match[1]) if match else None
         return cls(
-            checkpoint=number if number is not None and number <= CHECKPOINTS else None,
-            context=number_in(found.pop("context", ""), 0, 100),
-            self_correction=yes_in(found.pop("self_correction", "")),
-            smoothness=whole_in(found.pop("smoothness", ""), BEST, WORST),
-            **found,
+            checkpoint=number if number is not None and number <= MAX_CHECKPOINT else None,
+            context=parse_number(fields.pop("context", ""), 0, 100),
+            self_correction=parse_yes_no(fields.pop("self_correction", "")),
+            smoothness=parse_int(fields.pop("smoothness", ""), MIN_SMOOTHNESS, MAX_SMOOTHNESS),
+            **fields,
         )
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The labels of the fields that are not there. Each is a deviation."""
+        """Return the labels of the missing fields. Each is a deviation."""
         return tuple(spellings[0] for name, spellings in LABELS.items() if getattr(self, name) in (None, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewVerdict:
-    """The verdict, why, and the message that tells the worker (nothing yet where somebody must read first)."""
+    """The decision, its reasons, and the message to the worker (empty while a full review is needed)."""
 
-    judged: ReviewDecision
+    decision: ReviewDecision
     reasons: tuple[str, ...]
     body: str
 
 
-def judge_review(request: ReviewRequest, *, read: bool = False) -> ReviewVerdict:
-    """By its grade: 0-4 approve, 5 read deeply first, 6-7 revise, 8-9 reject; doubts never make it milder.
+def judge_review(request: ReviewRequest, *, fully_reviewed: bool = False) -> ReviewVerdict:
+    """Return the verdict by grade: 0-4 approve, 5 needs a full review, 6-7 revise, 8-9 reject.
 
-    `read`: somebody has read the work and found nothing against it, which settles every doubt but the grade.
+    Doubts can only make the verdict stricter. `fully_reviewed` means that a full review found no problem; then a
+    request that needed nothing else is approved.
     """
-    judged, reasons = _graded(request.smoothness)
-    for at_least, reason in _doubts(request):
-        if _ORDER.index(at_least) >= _ORDER.index(judged):
-            judged = at_least
+    decision, reasons = _decision_for_grade(request.smoothness)
+    for minimum, reason in _doubts(request):
+        if _STRICTNESS.index(minimum) >= _STRICTNESS.index(decision):
+            decision = minimum
             reasons += (reason,)
-    if read and judged is ReviewDecision.READ_DEEPLY:
-        judged = ReviewDecision.APPROVE
-    return ReviewVerdict(judged=judged, reasons=reasons, body=_told(judged, reasons, request))
+    if fully_reviewed and decision is ReviewDecision.NEEDS_FULL_REVIEW:
+        decision = ReviewDecision.APPROVE
+    return ReviewVerdict(decision=decision, reasons=reasons, body=_format_verdict(decision, reasons, request))
 
 
 def review_exhausted(checkpoint: int | None, cycles: int) -> Evidence | None:
-    """The failure of a checkpoint that was reviewed too often without approval; None while it may be reviewed again."""
-    if cycles <= REVIEW_CYCLES:
+    """Return the failure of a checkpoint after too many reviews without approval; None while another is allowed."""
+    if cycles <= MAX_REVIEW_CYCLES:
         return None
-    text = f"checkpoint {checkpoint}: {REVIEW_CYCLES} reviews without approval"
+    text = f"checkpoint {checkpoint}: {MAX_REVIEW_CYCLES} reviews without approval"
     return Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)
 
 
-def sent_back(request: ReviewRequest, wrong: str) -> ReviewVerdict:
-    """What somebody found who read the work deeply goes back to its worker."""
-    return ReviewVerdict(
-        judged=ReviewDecision.REVISE, reasons=(wrong,), body=_told(ReviewDecision.REVISE, (wrong,), request)
-    )
+def request_changes(request: ReviewRequest, problem: str) -> ReviewVerdict:
+    """Return the verdict for a problem that a full review found."""
+    decision, reasons = ReviewDecision.REVISE, (problem,)
+    return ReviewVerdict(decision=decision, reasons=reasons, body=_format_verdict(decision, reasons, request))
 
 
-def _graded(smoothness: int | None) -> tuple[ReviewDecision, tuple[str, ...]]:
+def _decision_for_grade(smoothness: int | None) -> tuple[ReviewDecision, tuple[str, ...]]:
     if smoothness is None:
-        return ReviewDecision.REVISE, ("it has no smoothness from 0 to 9, so it cannot be judged",)
-    graded = (f"smoothness {smoothness} of {WORST}",)
-    if smoothness <= APPROVED_TO:
-        return ReviewDecision.APPROVE, graded
-    if smoothness == READ_AT:
-        return ReviewDecision.READ_DEEPLY, graded
-    return (ReviewDecision.REVISE if smoothness <= REVISED_TO else ReviewDecision.REJECT), graded
+        return ReviewDecision.REVISE, ("the request has no smoothness from 0 to 9",)
+    reasons = (f"smoothness {smoothness} of {MAX_SMOOTHNESS}",)
+    if smoothness <= MAX_APPROVED:
+        return ReviewDecision.APPROVE, reasons
+    if smoothness == FULL_REVIEW_AT:
+        return ReviewDecision.NEEDS_FULL_REVIEW, reasons
+    return (ReviewDecision.REVISE if smoothness <= MAX_REVISED else ReviewDecision.REJECT), reasons
 
 
 def _doubts(request: ReviewRequest) -> list[tuple[ReviewDecision, str]]:
-    doubts = [(ReviewDecision.READ_DEEPLY, f"{label} is missing, which is a deviation") for label in request.missing]
+    doubts = [
+        (ReviewDecision.NEEDS_FULL_REVIEW, f"{label} is missing, which is a deviation") for label in request.missing
+    ]
     if request.self_correction:
-        doubts.append((ReviewDecision.READ_DEEPLY, "it corrected itself on the way"))
-    if severity_in(request.deviations) == "high":
-        doubts.append((ReviewDecision.READ_DEEPLY, "a deviation of high severity"))
-    if _fails(request.tests):
+        doubts.append((ReviewDecision.NEEDS_FULL_REVIEW, "the worker corrected itself"))
+    if parse_severity(request.deviations) == "high":
+        doubts.append((ReviewDecision.NEEDS_FULL_REVIEW, "a deviation of high severity"))
+    if _reports_failing_tests(request.tests):
         doubts.append((ReviewDecision.REVISE, f"tests fail: {clip(request.tests, 200)}"))
     return doubts
 
 
-def _fails(tests: str) -> bool:
-    """Do the tests fail by the worker's own words: `3 failed`, or `failing` as the first of them?"""
-    return bool(_FAIL.match(tests) or _SOME_FAIL.search(tests))
+def _reports_failing_tests(tests: str) -> bool:
+    """Return whether the worker reports failing tests: `3 failed`, or a text that begins with `fail`."""
+    return bool(_FAIL_FIRST.match(tests) or _SOME_FAIL.search(tests))
 
 
-def _told(judged: ReviewDecision, reasons: tuple[str, ...], request: ReviewRequest) -> str:
+def _format_verdict(decision: ReviewDecision, reasons: tuple[str, ...], request: ReviewRequest) -> str:
     where = "" if request.checkpoint is None else f"checkpoint {request.checkpoint}"
-    if judged is ReviewDecision.READ_DEEPLY:
+    if decision is ReviewDecision.NEEDS_FULL_REVIEW:
         return ""
-    if judged is ReviewDecision.APPROVE:
-        return f"REVIEW APPROVED: {where or 'the work'}. Go on."
+    if decision is ReviewDecision.APPROVE:
+        return f"REVIEW APPROVED: {where or 'the work'}. Continue."
     grade = "?" if request.smoothness is None else request.smoothness
     missing = f"Fill in: {', '.join(request.missing)}. " if request.missing else ""
-    required, then = _REQUIRED[judged]
-    return written(
-        f"REVIEW FAILED (Smoothness: {grade}/{WORST}){where and ', ' + where}:",
-        (("Issue", "; ".join(reasons)), ("Required", missing + required), ("Retry", then)),
+    required, retry = _REQUIRED[decision]
+    return format_message(
+        f"REVIEW FAILED (Smoothness: {grade}/{MAX_SMOOTHNESS}){where and ', ' + where}:",
+        (("Issue", "; ".join(reasons)), ("Required", missing + required), ("Retry", retry)),
     )
 
 
 _REQUIRED: Final = {
     ReviewDecision.REVISE: (
-        "correct what the reasons name and nothing else, with tests that pass.",
-        "ask for the review of the same checkpoint again.",
+        "fix what the reasons name and nothing else, with passing tests.",
+        "request the review of the same checkpoint again.",
     ),
     ReviewDecision.REJECT: (
-        "do not build on this work: go back to the last approved state, say what made it fail, and do it anew.",
-        "ask for the review of the same checkpoint again when its tests pass.",
+        "do not build on this work: go back to the last approved state, state why it failed, and redo it.",
+        "request the review of the same checkpoint again when its tests pass.",
     ),
 }

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""Rules of a pipeline as values and pure functions: its file, its stages' output and their signals."""

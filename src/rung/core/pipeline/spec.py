@@ -1,4 +1,4 @@
-"""A pipeline: stages of agents, from a table; what their output says; what a blocked one leaves for a person."""
+"""The specification of a pipeline: its file, the check of a stage's output, prompts and the report when it is blocked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.crew.dependencies import clashes, cycle, unknown, waves
+from rung.core.crew.dependencies import find_cycle, parallel_groups, unknown_dependencies, write_conflicts
 from rung.core.domain.errors import ConfigError, is_number
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.settings_schema import (
@@ -25,12 +25,12 @@ from rung.core.domain.settings_schema import (
     setting,
     settings,
 )
-from rung.core.pipeline.stage_signal import StageEnding, StageSignal, parse, without_signal
+from rung.core.pipeline.stage_signal import StageEnding, StageSignal, parse_signal, strip_signal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_LINE: Final = 200  # characters; a longer one is no title
+_MAX_TITLE_CHARS: Final = 200  # a longer line is not a heading
 _ID: Final = Type(
     "letters, digits, dots, dashes and underscores, up to 100",
     lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None,
@@ -84,39 +84,44 @@ class PipelineStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The stages, in the order of the file, and what each waits for once those that share a file are kept apart."""
+    """The stages in the order of the file, and the dependencies of each.
+
+    `dependencies` includes those that were added so that no two stages write one file at once; `restructured`
+    describes these.
+    """
 
     name: str
     workers: int
     out: str
     stages: tuple[PipelineStage, ...]
-    after: Mapping[str, frozenset[str]]
+    dependencies: Mapping[str, frozenset[str]]
     restructured: tuple[str, ...] = ()
 
     def stage(self, name: str) -> PipelineStage:
-        """The stage of this id."""
+        """Return the stage with this id."""
         return next(stage for stage in self.stages if stage.id == name)
 
 
 def read_pipeline(table: object) -> Pipeline:
-    """A pipeline from a table; every error names its key. `[policy]` in it is somebody else's to read."""
+    """Read a pipeline from a parsed TOML document. Every error names its key. `[policy]` is read elsewhere."""
     source = read_table(table, "pipeline")
     check_keys(source, ("pipeline", "stage", "policy"))
     settings = read_settings(PipelineSettings, source.get("pipeline", {}), "pipeline")
     rows = read_rows(PipelineStage, source.get("stage") or None, "stage")
-    stages = tuple(_stage(row, f"stage[{number}]", settings.command) for number, row in enumerate(rows))
-    after, notes = _structured(stages)
+    stages = tuple(_checked_stage(row, f"stage[{number}]", settings.command) for number, row in enumerate(rows))
+    dependencies, notes = _resolve_dependencies(stages)
     return Pipeline(
         name=settings.name,
         workers=settings.workers,
         out=settings.out,
         stages=stages,
-        after=after,
+        dependencies=dependencies,
         restructured=notes,
     )
 
 
-def _stage(stage: PipelineStage, where: str, command: tuple[str, ...]) -> PipelineStage:
+def _checked_stage(stage: PipelineStage, where: str, command: tuple[str, ...]) -> PipelineStage:
+    """Return the stage with its command, or raise an error for a missing or contradictory setting."""
     if bool(stage.prompt) == bool(stage.prompt_path):
         raise ConfigError(f"{where}.prompt", stage.prompt, "given, or else prompt_path is; never both")
     if not stage.command and not command:
@@ -124,106 +129,111 @@ def _stage(stage: PipelineStage, where: str, command: tuple[str, ...]) -> Pipeli
     return stage if stage.command else replace(stage, command=command)
 
 
-def _structured(stages: tuple[PipelineStage, ...]) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
-    """Who waits for whom; of two that write one file the later in turn waits for the earlier, and that is said."""
-    after = {stage.id: frozenset(stage.depends_on) for stage in stages}
-    for name, other in unknown(after):
-        raise ConfigError("stage.depends_on", other, f"a stage of the file ({name} waits for it)")
-    circle = cycle(after)
-    if circle:
-        raise ConfigError("stage.depends_on", list(circle), "stages that do not wait for one another in a circle")
-    turn = {name: number for number, name in enumerate(name for wave in waves(after) for name in wave)}
+def _resolve_dependencies(stages: tuple[PipelineStage, ...]) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
+    """Return the dependencies of every stage, and notes on those that were added.
+
+    Of two stages that write one file and could run at once, the later one is made to wait for the earlier one.
+    """
+    dependencies = {stage.id: frozenset(stage.depends_on) for stage in stages}
+    for name, other in unknown_dependencies(dependencies):
+        raise ConfigError("stage.depends_on", other, f"a stage of the file ({name} depends on it)")
+    cycle = find_cycle(dependencies)
+    if cycle:
+        raise ConfigError("stage.depends_on", list(cycle), "stages without a dependency cycle")
+    ordered = (name for group in parallel_groups(dependencies) for name in group)
+    position = {name: number for number, name in enumerate(ordered)}
     notes: list[str] = []
-    for clash in clashes({stage.id: stage.writes for stage in stages}, after):
-        first, second = sorted((clash.first, clash.second), key=turn.__getitem__)
-        after[second] |= {first}
-        notes.append(f"{second} now waits for {first}: both write {clash.path}")
-    return after, tuple(notes)
+    for conflict in write_conflicts({stage.id: stage.writes for stage in stages}, dependencies):
+        first, second = sorted((conflict.first, conflict.second), key=position.__getitem__)
+        dependencies[second] |= {first}
+        notes.append(f"{second} now waits for {first}: both write {conflict.path}")
+    return dependencies, tuple(notes)
 
 
-def sections_missing(text: str, sections: Sequence[str]) -> tuple[str, ...]:
-    """The declared sections an output does not have, or has with nothing below the title."""
-    wanted = {name.strip().lower(): name for name in sections}
-    found: set[str] = set()
+def missing_sections(text: str, sections: Sequence[str]) -> tuple[str, ...]:
+    """Return the declared sections that an output lacks, or that have no text below their heading."""
+    declared = {name.strip().lower(): name for name in sections}
+    present: set[str] = set()
     current: str | None = None
-    for line in text.split("\n") if wanted else ():
-        bare = line.strip()
-        title = _title(bare)
-        if title in wanted:
+    for line in text.split("\n") if declared else ():
+        stripped = line.strip()
+        title = _heading(stripped)
+        if title in declared:
             current = title
-        elif bare and current is not None:
-            found.add(current)
-    return tuple(name for key, name in wanted.items() if key not in found)
+        elif stripped and current is not None:
+            present.add(current)
+    return tuple(name for key, name in declared.items() if key not in present)
 
 
-def _title(line: str) -> str | None:
-    """The name in a line that could be a title: a heading, bold, or with a colon at its end."""
-    marked = line.startswith(("#", "**")) or line.endswith(":")
-    return line.strip("#*: \t").lower() if marked and len(line) <= _LINE else None
+def _heading(line: str) -> str | None:
+    """Return the title in a line that can be a heading: with `#`, bold, or with a colon at its end."""
+    is_marked = line.startswith(("#", "**")) or line.endswith(":")
+    return line.strip("#*: \t").lower() if is_marked and len(line) <= _MAX_TITLE_CHARS else None
 
 
-def joined(kept: str, text: str, sections: Sequence[str]) -> str:
-    """What was kept with what a nudge brought; where that brought everything, it stands alone."""
-    if not kept or (sections and not sections_missing(text, sections)):
-        return text
-    signal = parse(text) or parse(kept)
-    parts = [part.strip("\n") for part in (without_signal(kept), without_signal(text))]
+def merge_outputs(previous: str, answer: str, sections: Sequence[str]) -> str:
+    """Append the answer to a nudge to the previous output. An answer that has all sections replaces it."""
+    if not previous or (sections and not missing_sections(answer, sections)):
+        return answer
+    signal = parse_signal(answer) or parse_signal(previous)
+    parts = [part.strip("\n") for part in (strip_signal(previous), strip_signal(answer))]
     return "\n\n".join([*((signal.line(),) if signal is not None else ()), *parts]) + "\n"
 
 
-def judge_output(stage: PipelineStage, output: str) -> Evidence | None:
-    """What is wrong with a stage's output; None where nothing is."""
-    signal = parse(output)
+def check_output(stage: PipelineStage, output: str) -> Evidence | None:
+    """Return the evidence of what is wrong with a stage's output; None if it passes."""
+    signal = parse_signal(output)
     if signal is not None and signal.status is not StageEnding.PASS:
-        return _not_passed(stage, signal, output)
+        return _evidence_of_signal(stage, signal, output)
     if signal is None and stage.signal:
-        said = "the first line is not a signal: PASS|FAIL|PARTIAL|BLOCKED, then |key:value and |ref:path"
-        return _found(Kind.MALFORMED_OUTPUT, said, output)
-    missing = sections_missing(output, stage.sections)
+        text = "the first line is not a signal: PASS|FAIL|PARTIAL|BLOCKED, then |key:value and |ref:path"
+        return _evidence(Kind.MALFORMED_OUTPUT, text, output)
+    missing = missing_sections(output, stage.sections)
     if missing:
-        return _found(Kind.PARTIAL_OUTPUT, f"sections are missing: {', '.join(missing)}", output, missing)
-    score = _score(signal)
-    if score is not None and score < stage.quality:
-        return _found(Kind.LOW_QUALITY, f"quality {score:g}, and {stage.quality:g} is asked for", output)
+        return _evidence(Kind.PARTIAL_OUTPUT, f"sections are missing: {', '.join(missing)}", output, missing)
+    quality = _quality(signal)
+    if quality is not None and quality < stage.quality:
+        return _evidence(Kind.LOW_QUALITY, f"quality {quality:g} is below the required {stage.quality:g}", output)
     return None
 
 
-def _not_passed(stage: PipelineStage, signal: StageSignal, output: str) -> Evidence:
-    said = signal.facts.get("reason") or signal.line()
-    named = next((kind for kind in Kind if kind == signal.facts.get("kind")), None)
-    told = tuple(part.strip() for part in signal.facts.get("missing", "").split(",") if part.strip())
+def _evidence_of_signal(stage: PipelineStage, signal: StageSignal, output: str) -> Evidence:
+    """Return the evidence of a signal other than PASS. Its facts `kind`, `reason` and `missing` take precedence."""
+    text = signal.facts.get("reason") or signal.line()
+    kind = next((kind for kind in Kind if kind == signal.facts.get("kind")), None)
+    reported = tuple(part.strip() for part in signal.facts.get("missing", "").split(",") if part.strip())
     if signal.status is StageEnding.BLOCKED:
-        return _found(named or Kind.STRATEGIC_AMBIGUITY, said, output)
-    missing = told or sections_missing(output, stage.sections)
+        return _evidence(kind or Kind.STRATEGIC_AMBIGUITY, text, output)
     if signal.status is StageEnding.PARTIAL:
-        return _found(named or Kind.PARTIAL_OUTPUT, said, output, missing)
-    return _found(named or (Kind.PARTIAL_OUTPUT if told else None), said, output, told)
+        missing = reported or missing_sections(output, stage.sections)
+        return _evidence(kind or Kind.PARTIAL_OUTPUT, text, output, missing)
+    return _evidence(kind or (Kind.PARTIAL_OUTPUT if reported else None), text, output, reported)
 
 
-def _found(kind: Kind | None, said: str, output: str, missing: tuple[str, ...] = ()) -> Evidence:
-    return Evidence(text=clip(said, 4_096), finding=kind, phase=Phase.RESULT, output=clip(output), missing=missing)
+def _evidence(kind: Kind | None, text: str, output: str, missing: tuple[str, ...] = ()) -> Evidence:
+    return Evidence(text=clip(text, 4_096), finding=kind, phase=Phase.RESULT, output=clip(output), missing=missing)
 
 
-def _score(signal: StageSignal | None) -> float | None:
+def _quality(signal: StageSignal | None) -> float | None:
     try:
         return None if signal is None else float(signal.facts.get("quality", "").rstrip("%"))
     except ValueError:
         return None
 
 
-def stage_prompt(task: str, before: Mapping[str, tuple[str, str]]) -> str:
-    """What an agent is asked, and where to read what the stages before it came to: paths, never their contents."""
-    if not before:
-        return task
-    lines = "\n".join(f"- {name}: {path} ({signal})" for name, (path, signal) in before.items())
-    return f"{task.rstrip()}\n\nWhat the stages before this one wrote:\n{lines}\n"
+def stage_prompt(prompt: str, dependencies: Mapping[str, tuple[str, str]]) -> str:
+    """Return the prompt of a stage with the output path and signal of each of its dependencies."""
+    if not dependencies:
+        return prompt
+    lines = "\n".join(f"- {name}: {path} ({signal})" for name, (path, signal) in dependencies.items())
+    return f"{prompt.rstrip()}\n\nOutput of the stages that this one depends on:\n{lines}\n"
 
 
 def blocked_report(pipeline: Pipeline, states: Mapping[str, str], reports: Mapping[str, str]) -> str:
-    """The report of a pipeline that stopped: first a signal, then every stage, then what each failed one tried."""
+    """Return the report of a blocked pipeline: a signal, the state of every stage, and the failed stages' reports."""
     passed = sum(state in {"succeeded", "recovered"} for state in states.values())
-    stopped = [name for name in states if name in reports]
-    facts = {"stage": ", ".join(stopped), "passed": f"{passed} of {len(states)}"}
+    failed = [name for name in states if name in reports]
+    facts = {"stage": ", ".join(failed), "passed": f"{passed} of {len(states)}"}
     lines = [
         StageSignal(status=StageEnding.BLOCKED, facts=facts).line(),
         "",
@@ -231,10 +241,10 @@ def blocked_report(pipeline: Pipeline, states: Mapping[str, str], reports: Mappi
         "",
     ]
     lines += [f"- {name}: {state}" for name, state in states.items()]
-    lines += ["", *(f"## Stage {name}\n\n{_lowered(report)}" for name, report in reports.items())]
+    lines += ["", *(f"## Stage {name}\n\n{_demote_headings(report)}" for name, report in reports.items())]
     return "\n".join(lines).rstrip() + "\n\n"
 
 
-def _lowered(report: str) -> str:
-    """Its headings two levels down, as it is part of another report."""
+def _demote_headings(report: str) -> str:
+    """Move all headings two levels down, because the report becomes a section of another one."""
     return re.sub(r"^#", "###", report, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The first line of an agent's output: how it ended, a few facts, and where the rest is."""
+"""The signal: the first line of a stage's output, with its status, some facts and a reference to the full result."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rung.core.domain.frozen_dict import FrozenEmptyDict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LONGEST: Final = 2_000  # characters; a longer line is prose
+MAX_SIGNAL_CHARS: Final = 2_000  # a longer line is prose
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 class StageEnding(StrEnum):
-    """How a stage says it ended."""
+    """Status that a stage reports about itself."""
 
     PASS = "PASS"  # noqa: S105  # no password
     FAIL = "FAIL"
@@ -27,30 +27,30 @@ class StageEnding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSignal:
-    """`STATUS|key:value|…|ref:path`."""
+    """A signal line: `STATUS|key:value|…|ref:path`."""
 
     status: StageEnding
     facts: Mapping[str, str] = field(default_factory=lambda: _NO_FACTS)
     ref: str = ""
 
     def line(self) -> str:
-        """The line; a bar or a line's end in a value would break it, so there they become blanks."""
+        """Return the signal line. Bars and line breaks in values would break it and become spaces."""
         pairs = [*self.facts.items(), *((("ref", self.ref),) if self.ref else ())]
-        return "|".join([self.status, *(f"{key}:{_flat(value)}" for key, value in pairs)])
+        return "|".join([self.status, *(f"{key}:{_single_line(value)}" for key, value in pairs)])
 
 
 _NO_FACTS: Final[Mapping[str, str]] = FrozenEmptyDict()
 
 
-def parse(output: str) -> StageSignal | None:
-    """The signal in the first line that says anything; None where that is none.
+def parse_signal(output: str) -> StageSignal | None:
+    """Return the signal in the first line that is not blank; None if that line is not a signal.
 
-    Case, blanks, and the back-ticks or stars of a model that likes them are forgiven; a part that is not
-    `key:value` makes it prose.
+    Case, spaces, and backticks or asterisks around the line are ignored. A part that is not `key:value` makes the
+    line prose.
     """
-    first = output.lstrip()[: LONGEST + 1].split("\n", 1)[0].strip().strip("`*").strip()
-    status, *parts = (part.strip() for part in first.split("|"))
-    if len(first) > LONGEST or status.upper() not in tuple(StageEnding):
+    line = output.lstrip()[: MAX_SIGNAL_CHARS + 1].split("\n", 1)[0].strip().strip("`*").strip()
+    status, *parts = (part.strip() for part in line.split("|"))
+    if len(line) > MAX_SIGNAL_CHARS or status.upper() not in tuple(StageEnding):
         return None
     facts: dict[str, str] = {}
     for part in filter(None, parts):
@@ -62,12 +62,12 @@ def parse(output: str) -> StageSignal | None:
     return StageSignal(status=StageEnding(status.upper()), facts=facts, ref=ref)
 
 
-def without_signal(output: str) -> str:
-    """The output without the line of its signal; all of it where there is none."""
-    if parse(output) is None:
+def strip_signal(output: str) -> str:
+    """Return the output without its signal line."""
+    if parse_signal(output) is None:
         return output
     return output.lstrip().partition("\n")[2]
 
 
-def _flat(value: str) -> str:
+def _single_line(value: str) -> str:
     return " ".join(value.replace("|", " ").split())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from rung.core.crew.contract import CONDUCTOR_STALE, TERMINAL, TaskState
+from rung.core.crew.contract import CONDUCTOR_STALE_SECONDS, TERMINAL, TaskState
 from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
@@ -199,7 +199,7 @@ def _leader(row: TaskRow | None) -> LeaderOut | None:
     if row is None:
         return None
     over = row.state in (TaskState.COMPLETE, TaskState.EXITED, TaskState.EXIT_REQUESTED)
-    late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE
+    late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE_SECONDS
     return LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 
-from rung.core.crew.contract import ASKS
+from rung.core.crew.contract import ASKS_PREFIX
 from rung.core.domain.errors import ConfigError
 from rung.service.app_context import Admin, AppContext, Parts, Reader
 from rung.service.problems import DOCUMENTED, ApiProblem
@@ -94,13 +94,13 @@ def _tasks(hub: AppContext) -> list[InboxItem]:
     for crew in hub.crews.names:
         with suppress(ApiProblem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
             for row in board.page(table, MOST, for_person=True).tasks:
-                asks = row.note.startswith(ASKS)
+                asks = row.note.startswith(ASKS_PREFIX)
                 found.append(
                     InboxItem(
                         id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
                         at=moment(row.last_heartbeat) or 0.0,
                         title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
-                        detail=row.note.removeprefix(ASKS).strip(), project=crew, incident=None, ask=None,
+                        detail=row.note.removeprefix(ASKS_PREFIX).strip(), project=crew, incident=None, ask=None,
                         task=f"{crew}/{row.task_id}",
                     )
                 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, STOP_KEY, WATCHDOG, TaskState
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
 from rung.store.crew.trigger_conditions import quoted
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 MOST: Final = 50  # processes of a task
-FACTS: Final = ("paused", "halted", STOP)
+FACTS: Final = ("paused", "halted", STOP_KEY)
 _PERSON: Final = (
-    f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS}%'"
+    f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS_PREFIX}%'"
     f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
 )
 _FIRST: Final = (  # after those for a person: who waits for an answer, who works, what could be begun, what is over

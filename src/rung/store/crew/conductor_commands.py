@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import CONDUCTOR, FALLBACK, RESERVED, MessageType, TaskState
+from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, is_number
 from rung.store.crew.connection import transaction
 from rung.store.crew.rows import ProcessRow, RestartRow, stored
@@ -90,7 +90,7 @@ class ConductorCommands(WorkerCommands):
 
     def drop_fallback(self, session: str) -> None:
         """Forget that a session was blocked."""
-        self.connection.execute("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK + session])
+        self.connection.execute("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK_PREFIX + session])
 
     # -- processes ------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class ConductorCommands(WorkerCommands):
 
 
 def _checked(new: NewTask) -> None:
-    if not _TASK_ID.fullmatch(new.task_id) or new.task_id in RESERVED or new.task_id.startswith(FALLBACK):
+    if not _TASK_ID.fullmatch(new.task_id) or new.task_id in RESERVED or new.task_id.startswith(FALLBACK_PREFIX):
         raise ConfigError(
             "task_id", new.task_id, "letters, digits, . _ and -, up to 100; not task-00, souffleur or fallback-…"
         )

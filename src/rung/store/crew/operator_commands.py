@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.crew.contract import CONTEXT_WARNING as WARNING
 from rung.core.crew.contract import (
-    HAND_OVER,
+    HAND_OVER_PREFIX,
     PERSON,
-    STOP,
+    STOP_KEY,
     Actor,
     MessageType,
     TaskState,
     TransitionGuard,
-    legal,
-    refusal,
+    illegal_transition_message,
+    legal_transitions,
 )
 from rung.core.domain.errors import IllegalTransition, TaskChanged
 
@@ -69,7 +69,7 @@ def tell(
         return task
     act = _ACTS[how]
     if act.to is task.state:
-        raise IllegalTransition(refusal(task.state).removeprefix("rung: "))
+        raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
     if not table.answer(task, act.to, words, act.type, **act.columns):
         raise TaskChanged(f"{task_id} has moved on meanwhile: look at it again")
     return table.known(task_id)
@@ -83,7 +83,9 @@ def possible(task: TaskRow) -> tuple[OperatorReply, ...]:
         TransitionGuard.WARNED: task.last_error == WARNING,
     }
     after = {
-        move.after for move in legal(task.state) if move.by is Actor.CONDUCTOR and holds.get(move.condition, False)
+        move.after
+        for move in legal_transitions(task.state)
+        if move.by is Actor.CONDUCTOR and holds.get(move.guard, False)
     }
     said = () if task.state is TaskState.COMPLETE else (OperatorReply.TELL,)
     return (*said, *(word for word, act in _ACTS.items() if act.to in after))
@@ -91,4 +93,4 @@ def possible(task: TaskRow) -> tuple[OperatorReply, ...]:
 
 def stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
     """End the crew in order at the conductor's next look; or only this conductor, and another takes over."""
-    table.set_fact(STOP, f"{HAND_OVER}{why}" if hand_over else why)
+    table.set_fact(STOP_KEY, f"{HAND_OVER_PREFIX}{why}" if hand_over else why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import FALLBACK, MessageType, TaskState
+from rung.core.crew.contract import FALLBACK_PREFIX, MessageType, TaskState
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.rows import SELECT, WORKERS, CrewMessageRow, TaskRow, task
 
@@ -46,7 +46,7 @@ class CrewQueries:
 
     def fallbacks(self) -> list[TaskRow]:
         """Rows of sessions that were blocked."""
-        return self._tasks("substr(task_id, 1, 9) = ?", [FALLBACK])
+        return self._tasks("substr(task_id, 1, 9) = ?", [FALLBACK_PREFIX])
 
     def _tasks(self, where: str, values: Sequence[Any]) -> list[TaskRow]:
         return [task(row) for row in self.connection.execute(f"{SELECT} WHERE {where} {_ORDER}", values)]

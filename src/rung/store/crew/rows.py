@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import ASKS, ESCALATED, RESERVED, STALE, MessageType, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, ESCALATED, RESERVED, STALE_SECONDS, MessageType, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ class TaskRow:
     approved: bool = False
     checkpoint: int | None = None
     review_cycles: int = 0  # of this checkpoint
-    stale_after: float = STALE
+    stale_after: float = STALE_SECONDS
     title: str = ""
     depends_on: tuple[str, ...] = ()
     priority: int = 0  # larger first
@@ -63,7 +63,7 @@ class TaskRow:
     @property
     def needs_person(self) -> bool:
         """Only a person can help it now: it asks, or it was given up."""
-        asks = self.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW) and self.note.startswith(ASKS)
+        asks = self.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW) and self.note.startswith(ASKS_PREFIX)
         return asks or (self.state is TaskState.EXITED and self.outcome == ESCALATED)
 
     @property
@@ -152,7 +152,7 @@ class NewTask:
     command: tuple[str, ...] | None = None
     workdir: str = ""
     writes: tuple[str, ...] = ()
-    stale_after: float = STALE
+    stale_after: float = STALE_SECONDS
     plan_mark: str = ""
     phase: int = 1
     note: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE, WATCHDOG, TaskState, refusal
+from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE_SECONDS, WATCHDOG, TaskState, illegal_transition_message
 from rung.store.crew import trigger_conditions
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ TABLES: Final = (
   approved INTEGER NOT NULL DEFAULT 0,
   checkpoint INTEGER,
   review_cycles INTEGER NOT NULL DEFAULT 0,
-  stale_after {{real}} NOT NULL DEFAULT {STALE:g},
+  stale_after {{real}} NOT NULL DEFAULT {STALE_SECONDS:g},
   title TEXT,
   depends_on TEXT,
   priority INTEGER NOT NULL DEFAULT 0,
@@ -116,13 +116,16 @@ def _refusals() -> Iterator[str]:
     for before in TaskState:
         condition = f"OLD.state = '{before}' AND {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}"
         yield _refusal(
-            f"from_{before}", moved, f"{condition} AND NOT {trigger_conditions.may_move(before)}", refusal(before)
+            f"from_{before}",
+            moved,
+            f"{condition} AND NOT {trigger_conditions.may_move(before)}",
+            illegal_transition_message(before),
         )
         for name in RESERVED:
             condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.MOVED}"
             allowed = trigger_conditions.may_move(before, name)
             label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
-            yield _refusal(label, moved, f"{condition} AND NOT {allowed}", refusal(before, name))
+            yield _refusal(label, moved, f"{condition} AND NOT {allowed}", illegal_transition_message(before, name))
     yield (
         f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.LOST}\n"
         "BEGIN SELECT RAISE(IGNORE); END"

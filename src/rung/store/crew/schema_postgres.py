@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import RESERVED, TaskState, refusal
+from rung.core.crew.contract import RESERVED, TaskState, illegal_transition_message
 from rung.store.backends.postgres import ADVISORY_LOCK_ID
 from rung.store.crew import trigger_conditions
 from rung.store.crew.schema import ROWS, TABLES
@@ -107,7 +107,7 @@ def _changes() -> str:
 
 def _worker_changes() -> str:
     moves = "".join(
-        f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.may_move(before)}', refusal(before))}"
+        f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.may_move(before)}', illegal_transition_message(before))}"
         for before in TaskState
     )
     effects = "".join(
@@ -125,7 +125,7 @@ def _own_moves() -> str:
     return "".join(
         _refuse(
             f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND NOT {trigger_conditions.may_move(before, name)}",
-            refusal(before, name),
+            illegal_transition_message(before, name),
         )
         for name in RESERVED
         for before in TaskState

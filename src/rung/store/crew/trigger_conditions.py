@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import (
     CONTEXT_WARNING,
-    FALLBACK,
+    FALLBACK_PREFIX,
+    OWNER_ONLY_MESSAGES,
     RESERVED,
-    WORKERS_OWN,
     MessageType,
     TaskState,
     TransitionGuard,
-    legal,
+    legal_transitions,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def stale(row: str) -> str:
 
 def is_fallback(row: str) -> str:
     """Is it the row of a session that was blocked?"""
-    return f"substr({row}.task_id, 1, {len(FALLBACK)}) = {text(FALLBACK)}"
+    return f"substr({row}.task_id, 1, {len(FALLBACK_PREFIX)}) = {text(FALLBACK_PREFIX)}"
 
 
 def is_reserved(row: str) -> str:
@@ -82,8 +82,8 @@ _CONDITIONS: Final = {
 def may_move(before: TaskState, task_id: str = "") -> str:
     """Is NEW.state one that this state may become?"""
     ways: dict[str, list[str]] = {}
-    for move in legal(before, task_id):
-        ways.setdefault(_CONDITIONS[move.condition], []).append(move.after)
+    for move in legal_transitions(before, task_id):
+        ways.setdefault(_CONDITIONS[move.guard], []).append(move.after)
     legal_ways = [f"({condition} AND NEW.state IN ({quoted(after)}))" for condition, after in ways.items()]
     return f"coalesce({' OR '.join(legal_ways)}, FALSE)" if legal_ways else "FALSE"
 
@@ -117,7 +117,7 @@ CHANGED_HANDS: Final = (
 )
 AHEAD: Final = "coalesce(julianday(NEW.last_heartbeat) > julianday('now') + 5.0 / 86400, FALSE)"
 NOT_ITS_OWN: Final = (
-    f"NEW.message_type IN ({quoted(WORKERS_OWN)}) AND NOT ({is_reserved('NEW')}) AND NOT EXISTS (SELECT 1 FROM"
+    f"NEW.message_type IN ({quoted(OWNER_ONLY_MESSAGES)}) AND NOT ({is_reserved('NEW')}) AND NOT EXISTS (SELECT 1 FROM"
     " orchestration_tasks AS held WHERE held.task_id = NEW.task_id AND held.session_id = NEW.from_session)"
 )
 NOT_A_TYPE: Final = f"coalesce(NEW.message_type, '') NOT IN ({quoted(MessageType)})"
@@ -143,5 +143,5 @@ SAYS_LESS: Final = "rung: generation and error_tries are for life: they never be
 SAYS_TYPE: Final = f"rung: message_type is one of: {' '.join(MessageType)}"
 SAYS_OWN: Final = (
     "rung: the task is not this session's (any more): nothing was written, stop working on it;"
-    f" {' '.join(WORKERS_OWN)} come only from the session_id that has it"
+    f" {' '.join(OWNER_ONLY_MESSAGES)} come only from the session_id that has it"
 )

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from rung.core.crew.contract import BEAT, CONDUCTOR, MessageType, TaskState
-from rung.core.crew.handoff import ArtifactPresence, Handoff, Resumption, compare, handoff_kind
+from rung.core.crew.contract import CONDUCTOR, HEARTBEAT_SECONDS, MessageType, TaskState
+from rung.core.crew.handoff import ArtifactPresence, Handoff, Resumption, compare_with_table, handoff_kind
 from rung.core.domain.errors import (
     ConfigError,
     LeaseExpired,
@@ -53,7 +53,13 @@ class CrewWorker:
     """
 
     def __init__(
-        self, place: str, task: str | None = None, *, session: str = "", worked_by: str = "", beat_every: float = BEAT
+        self,
+        place: str,
+        task: str | None = None,
+        *,
+        session: str = "",
+        worked_by: str = "",
+        beat_every: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.session = session or f"worker-{uuid4().hex[:12]}"
         self.notes: list[str] = []  # what a successor should know, if it comes to that
@@ -68,7 +74,7 @@ class CrewWorker:
         self._heard = 0
 
     @classmethod
-    def launched(cls, *, beat_every: float = BEAT) -> CrewWorker:
+    def launched(cls, *, beat_every: float = HEARTBEAT_SECONDS) -> CrewWorker:
         """The worker that this process was started as: the table, task and session in its environment."""
         place = os.environ.get(PLACE, "")
         if not place:
@@ -135,7 +141,7 @@ class CrewWorker:
         """A successor says what it found, before it goes on: the table is right where the handoff differs."""
         left = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
         handoff = Handoff.parse(left[-1].message) if left else None
-        differences = () if handoff is None else compare(handoff, state=TaskState.WORKING)
+        differences = () if handoff is None else compare_with_table(handoff, state=TaskState.WORKING)
         found = Resumption(
             previous_session=left[-1].from_session if left else "unknown",
             handoff=ArtifactPresence.MISSING if handoff is None else ArtifactPresence.PRESENT,

@@ -9,12 +9,12 @@ from rung.core.crew.contract import (
     ANSWERED,
     CLAIMABLE,
     CONTEXT_WARNING,
-    ERROR_TRIES,
-    FALLBACK,
+    FALLBACK_PREFIX,
+    MAX_ERROR_TRIES,
     TERMINAL,
     MessageType,
     TaskState,
-    refusal,
+    illegal_transition_message,
 )
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.connection import transaction
@@ -91,7 +91,7 @@ class WorkerCommands(CrewQueries):
             f" VALUES (?, 'exited', ?, {NOW}, ?, ?)"
             f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW}, last_error = excluded.last_error,"
             " note = excluded.note",
-            [FALLBACK + session, session, f"claim_blocked: {why}", task.task_id],
+            [FALLBACK_PREFIX + session, session, f"claim_blocked: {why}", task.task_id],
         )
         self._say(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
 
@@ -111,7 +111,9 @@ class WorkerCommands(CrewQueries):
         with transaction(self.connection):
             task = self._at_work(claim)
             tries = task.error_tries + 1
-            text = body or f"ERROR (Retry {tries}/{ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
+            text = (
+                body or f"ERROR (Retry {tries}/{MAX_ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
+            )
             self._say(claim.task_id, claim.session, text, MessageType.ERROR)
             self._move(
                 claim, TaskState.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path)
@@ -185,7 +187,7 @@ class WorkerCommands(CrewQueries):
         """The task, if its worker waits for nobody: whoever has reported something must first be answered."""
         task = self._mine(claim)
         if task.state not in {TaskState.WORKING, *ANSWERED}:
-            raise IllegalTransition(refusal(task.state).removeprefix("rung: "))
+            raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
         return task
 
     def _stale(self, claim: TaskLease) -> LeaseExpired:
