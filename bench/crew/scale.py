@@ -102,7 +102,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
     chance = random.Random(seed)
     held: dict[str, TaskLease] = {}
     with CrewTable.open(place) as table:
-        for row in table.claimed():
+        for row in table.claimed_tasks():
             held[row.task_id] = TaskLease(task_id=row.task_id, session=row.session_id, generation=row.generation)
         until = time.monotonic() + seconds
         due = time.monotonic()
@@ -112,7 +112,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
             time.sleep(max(0.0, due - time.monotonic()))
         quiet = set(chance.sample(sorted(held), min(silent, len(held))))
         for name in quiet:
-            table.change(name, stale_after=stale)
+            table.update_columns(name, stale_after=stale)
             _beat(table, held, name, held[name])
         print("silent", *sorted(quiet), flush=True)
         while True:  # the others go on until this process is ended
@@ -124,7 +124,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
 
 def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLease) -> TaskState | None:
     try:
-        return table.beat(claim, progress=f"{time.monotonic():.0f}")
+        return table.heartbeat(claim, progress=f"{time.monotonic():.0f}")
     except RungError:  # it is another's by now
         held.pop(name, None)
         return None
@@ -132,7 +132,7 @@ def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLe
 
 def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
     """One thing that one worker does."""
-    new = table.unclaimed() if not held or chance.random() < 0.1 else ()
+    new = table.unclaimed_sessions() if not held or chance.random() < 0.1 else ()
     for process in table.processes() if new else ():
         if process.session_id in new:
             with suppress(RungError):  # it was given to another meanwhile
@@ -143,9 +143,9 @@ def _one(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) ->
     claim = held[name]
     state = _beat(table, held, name, claim)
     if state is TaskState.WORKING and chance.random() < 0.05:
-        table.error(claim, chance.choice(("ImportError: No module named foo", "Connection reset by peer")))
+        table.report_error(claim, chance.choice(("ImportError: No module named foo", "Connection reset by peer")))
     elif state is TaskState.WORKING and chance.random() < 0.2:
-        table.ask_review(claim, REVIEW, checkpoint=1)
+        table.request_review(claim, REVIEW, checkpoint=1)
     elif state is TaskState.REVIEW_APPROVED:
         table.complete(claim)
         held.pop(name, None)
@@ -230,11 +230,11 @@ def _until_found(conductor: Conductor, silent: set[str], options: argparse.Names
     table, late = conductor.crew.table, dict[str, float]()
     until = time.monotonic() + options.stale + 20 * options.poll
     while len(late) < len(silent) and time.monotonic() < until:
-        overdue = {row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed() if row.stale}
+        overdue = {row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed_tasks() if row.is_stale}
         conductor.handle()
         conductor.care()
         for name in silent - late.keys():
-            row = table.known(name)
+            row = table.require_task(name)
             if row.session_id == "" or row.state is TaskState.EXITED:
                 late[name] = max(0.0, overdue.get(name, 0.0)) / options.poll
         time.sleep(options.poll)

@@ -55,7 +55,7 @@ class DemoCrew:
     def play(self, ended: threading.Event) -> None:
         """Until the curtain falls."""
         with CrewTable.open(self.place) as table:
-            table.own_state(WATCHDOG, TaskState.CONFIRMED)
+            table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED)
             while not ended.wait(EVERY):
                 with suppress(RungError):  # a person was quicker, or the table is busy
                     self.turn(table)
@@ -63,7 +63,7 @@ class DemoCrew:
     def turn(self, table: CrewTable) -> None:
         """One look of the conductor, one step of each worker."""
         for who in (CONDUCTOR, WATCHDOG):
-            table.own_state(who)
+            table.heartbeat_self(who)
         open_ = table.tasks(*(state for state in TaskState if state is not TaskState.COMPLETE))
         if not any(row.state is TaskState.WATCHING for row in open_) and self._added < MOST:
             self._add(table)
@@ -74,7 +74,7 @@ class DemoCrew:
                 with suppress(RungError):
                     self._step(table, self._claims[row.task_id], row)
             elif row.state is TaskState.EXITED and not row.outcome:
-                table.change(row.task_id, outcome="escalated", note="a person ended it")
+                table.update_columns(row.task_id, outcome="escalated", note="a person ended it")
         at_work = sum(row.state not in (TaskState.WATCHING, TaskState.EXITED) for row in open_)
         if at_work < AT_ONCE and (claim := table.claim_next(f"demo-{self._random.getrandbits(32):08x}")) is not None:
             self._claims[claim.task_id], self._steps[claim.task_id] = claim, 0
@@ -88,13 +88,13 @@ class DemoCrew:
             table.complete(claim, "TASK COMPLETE")
             del self._claims[row.task_id]
         elif done > STEPS:
-            table.ask_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
+            table.request_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
         elif self._random.random() < 0.08:  # noqa: PLR2004  # of the steps go wrong
-            table.error(claim, self._random.choice(ERRORS))
+            table.report_error(claim, self._random.choice(ERRORS))
         else:
             if row.state is not TaskState.WORKING:
                 table.resume(claim)
-            table.beat(claim, progress=f"step {done} of {STEPS}")
+            table.heartbeat(claim, progress=f"step {done} of {STEPS}")
 
     def _answer(self, table: CrewTable, row: TaskRow) -> None:
         """What the conductor says; now and then only a person can."""
@@ -102,16 +102,16 @@ class DemoCrew:
             return
         asking = len([one for one in table.tasks(TaskState.ERROR, TaskState.NEEDS_REVIEW) if one.needs_person])
         if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # of the answers
-            table.change(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
+            table.update_columns(row.task_id, note=f"{ASKS} {QUESTIONS[asking]}")
         elif row.state is TaskState.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
-            table.answer(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
+            table.reply(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
         else:
-            table.answer(row, TaskState.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
+            table.reply(row, TaskState.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
 
     def _add(self, table: CrewTable) -> None:
         first = self._added
         for title in WORK:
             self._added += 1
             before = (f"task-{self._added - 1:02}",) if self._added - first in (2, 5, 9) else ()
-            table.add(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))
+            table.add_task(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))

@@ -186,7 +186,7 @@ def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
     """An empty or missing instruction file is replaced by what the judge writes, whole; a task without one is escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)
     path = tmp_path / "new" / "task-01.md"
-    world.table.change("task-01", instruction_path=str(path))
+    world.table.update_columns("task-01", instruction_path=str(path))
     row = world.table.task("task-01")
     assert row is not None
     crew = world.conductor.crew

@@ -14,11 +14,11 @@ import rung
 from rung.core.policy.parser import book_from
 from rung.service.app import make_app
 from rung.service.app_context import AppContext
-from rung.service.auth import Access, add_token
-from rung.service.auth_middleware import LOCAL
+from rung.service.auth import Authenticator, add_token
+from rung.service.auth_middleware import LOOPBACK_HOSTS
 from rung.service.crew_tables import CrewTables
 from rung.service.replay import Replayers
-from rung.service.routes.stream import EventSubscription
+from rung.service.routes.stream import EventBroadcaster
 from rung.service.server import Server
 from rung.store import open_journal
 from rung.testing import HttpError, Script
@@ -105,16 +105,16 @@ def service(journal: Journal, places: list[str]) -> Iterator[Running]:
     policies = PolicyStore(journal, book_from({"policy": {"ladder": "model", "models": MODELS}}))
     replayers, crews = Replayers(journal, [echo]), CrewTables(places)
     hub = AppContext(
-        journal, Access(journal, TOKEN), EventSubscription(journal), policies, replayers, "a journal", crews=crews
+        journal, Authenticator(journal, TOKEN), EventBroadcaster(journal), policies, replayers, "a journal", crews=crews
     )
-    server = Server(make_app(hub, hosts=LOCAL, address=url), hub.stream)
+    server = Server(make_app(hub, hosts=LOOPBACK_HOSTS, address=url), hub.stream)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     running = Running(journal, url, hub, echo)
     eventually(lambda: server.started)
     yield running
     running.close()
-    hub.stream.end()
+    hub.stream.close()
     server.should_exit = True
     thread.join(SOON)
     assert not thread.is_alive()

@@ -85,7 +85,7 @@ def _result(service: Running, incident: str) -> Any:
 
 def test_what_cannot_be_retried_says_why(service: Running, past: None) -> None:
     """Beside the button: which fact is missing, and what to do."""
-    service.hub.replayers.known.clear()
+    service.hub.replayers.replayers.clear()
     assert "ANTHROPIC_API_KEY" in service.get("/api/sessions/lost/retry-preview")["whyNot"]
     refused = service.post("/api/sessions/lost/retry", {}, 409)
     assert "nothing here can reach small" in refused["detail"]
@@ -101,7 +101,7 @@ def test_once(service: Running, past: None) -> None:
     assert service.post("/api/sessions/lost/retry", {}, 202, **key) == one
     assert len(service.get("/api/audit")) == 1
     service.post("/api/sessions/lost/retry", {"mode": "prompt", "prompt": "x"}, 422, **key)
-    service.hub.replayers.known.clear()
+    service.hub.replayers.replayers.clear()
     service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})
     service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})  # nothing was done: try again
 

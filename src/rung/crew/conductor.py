@@ -51,7 +51,7 @@ class Conductor:
 
     def _next(self) -> TaskRow | None:
         """The most urgent row."""
-        return next(iter(self.crew.table.attention(1)), None)
+        return next(iter(self.crew.table.needing_attention(1)), None)
 
     def _handle(self, task: TaskRow) -> None:
         """One event. A handler that breaks, or changes nothing, is told of; a task that it does so with thrice is a person's."""
@@ -74,14 +74,14 @@ class Conductor:
     def over(self) -> bool:
         """Is there nothing left that could be done? What waits for something given up is given up with it."""
         table = self.crew.table
-        if table.attention(1) or table.running() or table.claimed():
+        if table.needing_attention(1) or table.running_sessions() or table.claimed_tasks():
             return False
-        if table.fact(PAUSED):
+        if table.get_fact(PAUSED):
             return False
-        if not table.fact(HALTED) and table.ready(1):
+        if not table.get_fact(HALTED) and table.ready_tasks(1):
             return False
         for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
-            why = table.fact(HALTED) or "what it waits for was not done: " + ", ".join(task.depends_on)
+            why = table.get_fact(HALTED) or "what it waits for was not done: " + ", ".join(task.depends_on)
             self.crew.escalate(task, why)
         return True
 

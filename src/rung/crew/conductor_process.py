@@ -74,7 +74,7 @@ def conduct(crew: ConductorContext) -> bool:
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # of this machine
     _only_one(processes)
-    crew.table.own_state(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
+    crew.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
     stop = threading.Event()
     beats = threading.Thread(target=_beats, args=(replace(crew, table=crew.table.clone()), stop), daemon=True)
     beats.start()
@@ -86,7 +86,7 @@ def conduct(crew: ConductorContext) -> bool:
         if why:
             end(crew, why, to=to)
         else:
-            crew.table.own_state(CONDUCTOR, to)
+            crew.table.heartbeat_self(CONDUCTOR, to)
         return to is TaskState.COMPLETE
     finally:
         stop.set()
@@ -118,7 +118,7 @@ def see_to_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
     if processes.alive(ITSELF) and (age is None or age <= crew.settings.watchdog_stale):
         return
     processes.end(ITSELF, crew.settings.grace)
-    crew.table.own_state(WATCHDOG, TaskState.WATCHING)
+    crew.table.heartbeat_self(WATCHDOG, TaskState.WATCHING)
     processes.launch(ITSELF, command_of("watch", crew.place), {}, None)
 
 
@@ -129,7 +129,7 @@ def _beats(crew: ConductorContext, stop: threading.Event) -> None:
     row = None
     while not stop.wait(crew.settings.poll if row is not None else _LOOK):
         try:
-            crew.table.own_state(CONDUCTOR)
+            crew.table.heartbeat_self(CONDUCTOR)
             row = crew.table.task(WATCHDOG)
             if row is not None and row.state is TaskState.CONFIRMED:
                 see_to_watchdog(crew, processes)
@@ -146,7 +146,7 @@ def _until_over(crew: ConductorContext, stop: threading.Event) -> tuple[str, Tas
     conductor = Conductor(crew)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while not stop.is_set():
-        asked = crew.table.fact(STOP)
+        asked = crew.table.get_fact(STOP)
         if asked:
             crew.table.set_fact(STOP, "")
             hands_over = asked.startswith(HAND_OVER)

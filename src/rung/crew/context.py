@@ -66,9 +66,9 @@ class ConductorContext:
         story = self.stories.over(fresh, Status.BLOCKED, why)
         body = f"ESCALATED: {why}. Report: {file}"
         if fresh.state is TaskState.EXITED:
-            self.table.say(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
-            self.table.change(task.task_id, outcome="escalated", note=why, history=story)
-        elif not self.table.answer(
+            self.table.post_message(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
+            self.table.update_columns(task.task_id, outcome="escalated", note=why, history=story)
+        elif not self.table.reply(
             fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome="escalated", note=why, history=story
         ):
             return  # it has moved on: the next look sees where to
@@ -80,14 +80,14 @@ class ConductorContext:
         if not self.settings.attended:
             self.escalate(task, why)
             return
-        self.table.change(task.task_id, note=f"{ASKS} {why}")
+        self.table.update_columns(task.task_id, note=f"{ASKS} {why}")
         self.log(f"{task.task_id}: needs a person: {why}")
 
     def terminate(self, task_id: str) -> None:
         """End whatever works on a task, and write down that it ended. Whoever does this has marked the task before."""
         code = self.processes.end(task_id, self.settings.grace)
         for process in self.table.processes(task_id=task_id):
-            self.table.ended(process.session_id, code)
+            self.table.record_exit(process.session_id, code)
 
 
 def git_output(workdir: str, *words: str) -> str:

@@ -18,12 +18,12 @@ HALTED: Final = "halted"
 
 def dispatch(crew: ConductorContext) -> int:
     """Launch workers for what can be worked on; how many."""
-    if crew.table.fact(PAUSED) or crew.table.fact(HALTED):
+    if crew.table.get_fact(PAUSED) or crew.table.get_fact(HALTED):
         return 0
-    running = crew.table.running()
+    running = crew.table.running_sessions()
     room = crew.settings.workers - len(running)
     launched = 0
-    for task in crew.table.ready(room, besides=running) if room > 0 else ():
+    for task in crew.table.ready_tasks(room, exclude=running) if room > 0 else ():
         if instructed(crew, task):
             launch(crew, task)
             launched += 1
@@ -72,7 +72,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
         "RUNG_BEAT": f"{crew.settings.beat:g}",
     }
     crew.processes.end(task.task_id, crew.settings.grace)  # what is left of a former one
-    crew.table.launched(session, task.task_id, words)
+    crew.table.record_launch(session, task.task_id, words)
     crew.processes.launch(task.task_id, words, environment, Path(task.workdir) if task.workdir else None)
     crew.log(f"{task.task_id}: launched for {worked_by}")
 
@@ -88,7 +88,7 @@ def not_claimed(crew: ConductorContext, process: ProcessRow) -> str:
 
 def waiting_for_claim(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]]:
     """The workers that were launched and have claimed nothing yet."""
-    unclaimed = crew.table.unclaimed()
+    unclaimed = crew.table.unclaimed_sessions()
     found = []
     for process in crew.table.processes() if unclaimed else ():
         task = crew.table.task(process.task_id) if process.session_id in unclaimed else None

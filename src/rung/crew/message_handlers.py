@@ -42,16 +42,16 @@ def recover(crew: ConductorContext, task: TaskRow, failure: Failure, report: str
         proposal = (crew.judgement.investigate if looked_for else crew.judgement.propose)(trouble)
         if proposal is not None:
             body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if stuck else "")
-            crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
+            crew.table.reply(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=story)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         replan(crew, task, f"no cause was found for {failure.headline()}")
         return
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
-        crew.table.change(task.task_id, history=story)
+        crew.table.update_columns(task.task_id, history=story)
         replan(crew, task, failure.headline())
         return
-    crew.table.change(task.task_id, history=story)
+    crew.table.update_columns(task.task_id, history=story)
     crew.request_operator(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
 
@@ -68,7 +68,7 @@ def answer_warning(crew: ConductorContext, task: TaskRow) -> None:
         ContextDecision.OVERRIDE: (TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
         ContextDecision.STOP: (TaskState.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
     }[weighed.answer]
-    crew.table.answer(task, to, weighed.body, kind)
+    crew.table.reply(task, to, weighed.body, kind)
     crew.log(f"{task.task_id}: context warning: {weighed.answer}")
 
 
@@ -81,7 +81,7 @@ def answer_review(crew: ConductorContext, task: TaskRow) -> None:
         recover(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
-        crew.table.change(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.table.update_columns(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
         crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
@@ -90,16 +90,16 @@ def answer_review(crew: ConductorContext, task: TaskRow) -> None:
         verdict = judge_review(request, read=True) if not wrong else sent_back(request, wrong)
     if verdict.judged is ReviewDecision.APPROVE:
         story = crew.stories.over(task, ev.Status.RECOVERED, "")
-        crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
+        crew.table.reply(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=story)
     else:
-        crew.table.answer(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
+        crew.table.reply(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
     crew.log(f"{task.task_id}: review: {verdict.judged}")
 
 
 def note_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Done: its story ends well, and what waited for it may begin. Its worker has a moment to leave by itself."""
     story = crew.stories.over(task, ev.Status.RECOVERED, "")
-    crew.table.change(task.task_id, outcome="complete", history=story)
+    crew.table.update_columns(task.task_id, outcome="complete", history=story)
     crew.log(f"{task.task_id}: complete")
 
 
@@ -111,7 +111,7 @@ def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
     task = crew.table.task(task_id) if task_id else None
     if process is not None and (task is None or task.session_id != session):
         crew.terminate(process.task_id)
-    crew.table.drop_fallback(session)
+    crew.table.delete_fallback(session)
     if task is None or task.state not in CLAIMABLE:
         return
     blocked = crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))
@@ -119,7 +119,7 @@ def answer_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
         crew.escalate(task, "it is free, and yet could not be claimed twice: look at what blocks it")
         return
     body = f"INSTRUCTION: {task.instruction_path or task.title}"
-    crew.table.say(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+    crew.table.post_message(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
 
 def _blocked_on(crew: ConductorContext, session: str) -> str:

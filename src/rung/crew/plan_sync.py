@@ -26,7 +26,7 @@ def begin(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
     checked = checked_plan(plan)
     for planned in checked.standing:
         if table.task(planned.id) is None:
-            table.add(_row(planned, checked, folder))
+            table.add_task(_row(planned, checked, folder))
     table.set_fact(FOLDER, str(folder))
     table.set_fact(PLAN, json.dumps(plan))
     return checked
@@ -34,13 +34,13 @@ def begin(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
 
 def current(table: CrewTable) -> CrewPlan | None:
     """The plan that is carried out."""
-    text = table.fact(PLAN)
+    text = table.get_fact(PLAN)
     return checked_plan(json.loads(text)) if text else None
 
 
 def carry_over(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> None:
     """Go on with another plan. Rollbacks come first; what is removed is marked so, and never simply gone."""
-    folder = Path(crew.table.fact(FOLDER) or ".")
+    folder = Path(crew.table.get_fact(FOLDER) or ".")
     old = current(crew.table)
     todo = changes(old, new) if old is not None else None
     planned = {task.id: task for task in new.tasks}
@@ -50,13 +50,13 @@ def carry_over(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> N
         row = crew.table.task(name)
         wanted = _row(planned[name], new, folder)
         if row is None:
-            crew.table.add(replace(wanted, plan_mark=planned[name].mark.value or TaskChange.NEW.value))
+            crew.table.add_task(replace(wanted, plan_mark=planned[name].mark.value or TaskChange.NEW.value))
         elif row.state is TaskState.COMPLETE:
             continue
         elif todo is not None and name in (*todo.revised, *todo.rollback):
             _revise(crew, row, wanted)
         elif set(row.depends_on) != waits_for:
-            crew.table.change(name, depends_on=sorted(waits_for))
+            crew.table.update_columns(name, depends_on=sorted(waits_for))
     crew.table.set_fact(PLAN, json.dumps(plan))
 
 
@@ -82,9 +82,9 @@ def _remove(crew: ConductorContext, name: str) -> None:
     if row is None or row.state is TaskState.COMPLETE:
         return
     if row.state in TERMINAL:
-        crew.table.change(name, outcome="removed", plan_mark=TaskChange.REMOVED.value)
+        crew.table.update_columns(name, outcome="removed", plan_mark=TaskChange.REMOVED.value)
     else:
-        crew.table.answer(
+        crew.table.reply(
             row,
             TaskState.EXITED,
             "REMOVED by a new plan",
@@ -98,7 +98,7 @@ def _remove(crew: ConductorContext, name: str) -> None:
 def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     """Fresh instructions and a fresh worker; its counts begin anew, but for the errors of its life."""
     if row.state is not TaskState.EXITED and row.state is not TaskState.WATCHING:
-        crew.table.answer(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
+        crew.table.reply(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
     crew.terminate(row.task_id)
     fresh = crew.table.task(row.task_id)
     if fresh is None or fresh.state not in (TaskState.EXITED, TaskState.WATCHING):
@@ -120,7 +120,7 @@ def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     }
     body = f"INSTRUCTION (REVISED): {new.instruction or new.instruction_path}"
     if fresh.state is TaskState.EXITED:
-        crew.table.answer(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
+        crew.table.reply(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
     else:
-        crew.table.change(fresh.task_id, **columns)
-        crew.table.say(fresh.task_id, "task-00", body, MessageType.INSTRUCTION)
+        crew.table.update_columns(fresh.task_id, **columns)
+        crew.table.post_message(fresh.task_id, "task-00", body, MessageType.INSTRUCTION)

@@ -22,7 +22,7 @@ CONSULTATIONS: Final = "consultations"
 
 def replan(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """Consult the replanner about a task that cannot be done as planned."""
-    number = int(crew.table.fact(CONSULTATIONS) or 0) + 1
+    number = int(crew.table.get_fact(CONSULTATIONS) or 0) + 1
     if number > crew.settings.consultations:
         crew.request_operator(task, f"{why} (the plan was changed {number - 1} times already)")
         return
@@ -53,11 +53,11 @@ def _usable(crew: ConductorContext, table: dict[str, Any] | None, number: int) -
 
 def _pause(crew: ConductorContext, why: str) -> None:
     """Nothing more is given out, and whoever works is told; once, also where a successor takes the consultation up."""
-    if crew.table.fact(PAUSED):
+    if crew.table.get_fact(PAUSED):
         return
     crew.table.set_fact(PAUSED, why)
-    for task in crew.table.claimed():
-        crew.table.say(task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({why})", MessageType.EMERGENCY)
+    for task in crew.table.claimed_tasks():
+        crew.table.post_message(task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({why})", MessageType.EMERGENCY)
 
 
 def _report(crew: ConductorContext, task: TaskRow, why: str, number: int) -> str:

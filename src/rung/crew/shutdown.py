@@ -23,14 +23,14 @@ def end(crew: ConductorContext, why: str, *, to: TaskState = TaskState.CONTEXT_R
     """
     crew.write(HANDOFF, handoff(crew, why))
     crew.write(MEMORY, memory(crew))
-    for task in crew.table.claimed():
+    for task in crew.table.claimed_tasks():
         saved = save_work(crew, task, "the conductor ends")
         body = f"EXITED: the conductor ends ({why}). Saved: {saved}"
-        crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
+        crew.table.reply(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{ENDED_WITH_US} {why}")
     for process in crew.table.processes():
         crew.terminate(process.task_id)
-    crew.table.say(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)
-    crew.table.own_state(CONDUCTOR, to)
+    crew.table.post_message(CONDUCTOR, CONDUCTOR, f"HANDOFF: {why}. See {crew.runtime / HANDOFF}", MessageType.HANDOFF)
+    crew.table.heartbeat_self(CONDUCTOR, to)
 
 
 def handoff(crew: ConductorContext, why: str) -> str:
@@ -44,7 +44,7 @@ def handoff(crew: ConductorContext, why: str) -> str:
     return (
         f"# Handoff of the conductor\n\n- Why: {why}\n- When: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
         f"- Done: {done}, waiting: {waiting}, under way: {len(active)}, of {len(rows)}\n"
-        f"- Paused: {crew.table.fact('paused') or 'no'}; halted: {crew.table.fact('halted') or 'no'}\n\n"
+        f"- Paused: {crew.table.get_fact('paused') or 'no'}; halted: {crew.table.get_fact('halted') or 'no'}\n\n"
         "## Under way\n\n"
         + ("\n".join(lines) or "nothing")
         + "\n\n## Asked of a person\n\n"

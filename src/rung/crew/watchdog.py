@@ -36,14 +36,14 @@ class ConductorWatchdog:
 
     def confirm(self) -> None:
         """Everything is in its place: from now on the conductor may act."""
-        self.table.own_state(WATCHDOG, TaskState.CONFIRMED)
+        self.table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED)
 
     def look(self) -> bool:
         """Beat, look, and relaunch if need be. False when there is nothing left to watch."""
-        self.table.own_state(WATCHDOG)
+        self.table.heartbeat_self(WATCHDOG)
         row = self.table.task(CONDUCTOR)
         if row is None or row.state in ENDED:
-            self.table.own_state(WATCHDOG, TaskState.COMPLETE)
+            self.table.heartbeat_self(WATCHDOG, TaskState.COMPLETE)
             return False
         why = self.wrong(row.state, row.heartbeat_age)
         if not why:
@@ -63,20 +63,20 @@ class ConductorWatchdog:
     def relaunch(self, why: str) -> bool:
         """A new conductor, unless the last three changed nothing."""
         mark = progress_mark(self.table)
-        moved = mark != self.table.fact(SEEN)
-        number = 1 if moved else int(self.table.fact(RELAUNCHES) or 0) + 1
+        moved = mark != self.table.get_fact(SEEN)
+        number = 1 if moved else int(self.table.get_fact(RELAUNCHES) or 0) + 1
         if number > self.settings.relaunches:
             words = f"relaunched {self.settings.relaunches} times without progress; last: {why}"
-            self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {words}", MessageType.EMERGENCY)
+            self.table.post_message(WATCHDOG, WATCHDOG, f"GIVEN UP: {words}", MessageType.EMERGENCY)
             self.processes.end(NAME, self.settings.grace)
-            self.table.own_state(WATCHDOG, TaskState.ERROR)
+            self.table.heartbeat_self(WATCHDOG, TaskState.ERROR)
             self.say(words)
             return False
         self.table.set_fact(RELAUNCHES, str(number))
         self.table.set_fact(SEEN, mark)
         self.processes.end(NAME, self.settings.grace)
-        self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {why}", MessageType.WARNING)
-        self.table.own_state(CONDUCTOR, TaskState.WATCHING)
+        self.table.post_message(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {why}", MessageType.WARNING)
+        self.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
         self.processes.launch(NAME, self.command, self.environment, None)
         self.say(f"conductor relaunched: {why}")
         return True

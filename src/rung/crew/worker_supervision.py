@@ -23,13 +23,13 @@ def supervise(crew: ConductorContext) -> int:
     """One look at everybody; how many had to be taken away from their work."""
     taken = 0
     reap(crew)
-    known = crew.table.running()
+    known = crew.table.running_sessions()
     for process, task in waiting_for_claim(crew):
         why = not_claimed(crew, process)
         if why:
             _never_claimed(crew, task, why)
             taken += 1
-    claimed = crew.table.claimed()
+    claimed = crew.table.claimed_tasks()
     crew.loops = {key: crew.loops[key] for key in map(_whose, claimed) if key in crew.loops}
     for task in claimed:
         ours = known.get(task.task_id) == task.session_id
@@ -41,7 +41,7 @@ def supervise(crew: ConductorContext) -> int:
 
 def reap(crew: ConductorContext) -> None:
     """Workers of tasks that have ended: a conductor may have died between the mark and the signal."""
-    for task_id in crew.table.left_over():
+    for task_id in crew.table.orphaned_tasks():
         task = crew.table.task(task_id)
         if task is None or not _leaving(crew, task):
             crew.terminate(task_id)
@@ -104,7 +104,7 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, ours: bo
         return 0
     saved = save_work(crew, fresh, verdict)
     body = f"TAKEN AWAY ({verdict}): no sign of {fresh.worked_by or fresh.session_id}. Saved: {saved}"
-    if not crew.table.answer(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
+    if not crew.table.reply(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
         return 0
     crew.log(f"{task.task_id}: {verdict}, taken away")
     return 1
@@ -139,14 +139,14 @@ def redispatch(crew: ConductorContext, task: TaskRow) -> None:
     else:
         to, body = TaskState.FIX_PROPOSED, _to_successor(crew, task, kind)
     again = task.redispatches + (not blameless)
-    crew.table.answer(task, to, body, MessageType.INSTRUCTION, redispatches=again, note="")
+    crew.table.reply(task, to, body, MessageType.INSTRUCTION, redispatches=again, note="")
 
 
 def _never_claimed(crew: ConductorContext, task: TaskRow, why: str) -> None:
     """A worker that never claimed: nothing to save, nothing to hand over."""
     crew.terminate(task.task_id)
     if _may_begin_again(crew, task, why):
-        crew.table.change(task.task_id, redispatches=task.redispatches + 1)
+        crew.table.update_columns(task.task_id, redispatches=task.redispatches + 1)
 
 
 def _may_begin_again(crew: ConductorContext, task: TaskRow, why: str, *, lost: bool = True) -> bool:
@@ -161,11 +161,11 @@ def _may_begin_again(crew: ConductorContext, task: TaskRow, why: str, *, lost: b
     reason = stop_restarting(task.redispatches, restarts, deaths, now, limits)
     if not reason:
         if lost:
-            crew.table.restart(task.task_id, why)
+            crew.table.record_restart(task.task_id, why)
         return True
     if task.redispatches < limits.redispatches:
         crew.table.set_fact(HALTED, reason)
-        crew.table.say(CONDUCTOR, CONDUCTOR, f"HALTED: {reason}; nothing more is given out", MessageType.EMERGENCY)
+        crew.table.post_message(CONDUCTOR, CONDUCTOR, f"HALTED: {reason}; nothing more is given out", MessageType.EMERGENCY)
     crew.escalate(task, f"{why}; {reason}")
     return False
 

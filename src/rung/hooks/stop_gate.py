@@ -16,7 +16,7 @@ from rung.hooks import messages, spool
 from rung.hooks.agent_formats import HookResponse
 from rung.hooks.crash_log import crashed, limit
 from rung.hooks.session_ladder import max_blocks, next_step
-from rung.wiring.completion_checks import claims_of, contract_of, judged
+from rung.wiring.completion_checks import verify_claims, output_spec, run_judge
 
 if TYPE_CHECKING:
     from typing import Any
@@ -66,14 +66,14 @@ def _missing(heard: HookEvent, table: dict[str, Any]) -> Finding | None:
     command = stop.get("check")
     if command or stop.get("judge"):
         limit(0)  # they have times of their own
-    checks = claims_of(stop, heard.text, heard.cwd, table.get("began", 0.0))
+    checks = verify_claims(stop, heard.text, heard.cwd, table.get("began", 0.0))
     found = unverified(checks)
     if found is not None:
         return found
     if not heard.text.strip():
         return None  # not every agent says what its last words were
     proven = bool(command) or (table.get("acts", 0) > 0 and not table.get("failing"))
-    found = look_at(heard.text, contract_of(stop, evidence=True), checks=checks if command else None, acted=proven)
+    found = look_at(heard.text, output_spec(stop, evidence=True), checks=checks if command else None, acted=proven)
     if found is not None and found.kind is Kind.UNVERIFIED and table.get("failing"):
         return Finding(
             rule="done-after-failure",
@@ -88,7 +88,7 @@ def _judged(heard: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]) -
     """What the project's judge says of work that the free checks let pass; one that breaks lets it go."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:
-        return judged(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
+        return run_judge(table["stop"], table.get("prompt", ""), heard.text, steps, checks)
     except RungError as error:
         crashed(table["place"], "judge", error)
         return None

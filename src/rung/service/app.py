@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rung.service.app_context import AppContext
 
-STATIC: Final = Path(__file__).parent / "static"
+STATIC_DIR: Final = Path(__file__).parent / "static"
 YEAR: Final = "public, max-age=31536000, immutable"
 _HASHED: Final = re.compile(r"-[A-Z0-9]{8}\.\w+$")
 ROUTERS: Final = (
@@ -42,12 +42,12 @@ ROUTERS: Final = (
 )
 
 
-def make_app(hub: AppContext, *, hosts: Iterable[str], address: str = "", wide: bool = False) -> ASGIApp:
+def make_app(hub: AppContext, *, hosts: Iterable[str], address: str = "", allow_ip_hosts: bool = False) -> ASGIApp:
     """The whole service, behind its door."""
     api = make_api()
     api.state.hub = hub
     api.router.lifespan_context = _lifespan(hub, address)
-    guarded = AuthMiddleware(api, access=hub.access, hosts=hosts, wide=wide)
+    guarded = AuthMiddleware(api, auth=hub.auth, hosts=hosts, allow_ip_hosts=allow_ip_hosts)
     return GZipMiddleware(guarded, minimum_size=1_000)
 
 
@@ -63,7 +63,7 @@ def make_api() -> FastAPI:
     )
     for router in ROUTERS:
         api.include_router(router)
-    problems.install(api)
+    problems.install_handlers(api)
     api.openapi = lambda: _document(api)  # type: ignore[method-assign]  # FastAPI's own way
     api.router.routes.append(Mount("/api", app=_nothing))
     api.router.routes.append(Route("/{path:path}", _page, methods=["GET", "HEAD"]))
@@ -91,24 +91,24 @@ def _lifespan(hub: AppContext, address: str) -> Any:
         teller = inbox.WebhookNotifier(hub, address)
         await asyncio.to_thread(teller.start)
         yield
-        teller.end()
-        hub.stream.end()
+        teller.stop()
+        hub.stream.close()
 
     return lifespan
 
 
 async def _nothing(scope: Any, receive: Any, send: Any) -> None:
-    await problems.answer(404, "there is nothing at this address")(scope, receive, send)
+    await problems.problem_response(404, "there is nothing at this address")(scope, receive, send)
 
 
 async def _page(request: Request) -> Response:
     """A built file, or the page itself; never anything outside the folder, nor a hidden file in it."""
     path = request.path_params["path"] or "index.html"
-    file = (STATIC / path).resolve()
+    file = (STATIC_DIR / path).resolve()
     hidden = any(part.startswith(".") for part in Path(path).parts)
-    if hidden or not file.is_relative_to(STATIC.resolve()) or not file.is_file():
-        if "." in Path(path).name or not (STATIC / "index.html").is_file():
-            return problems.answer(404, "there is nothing at this address")
-        file = STATIC / "index.html"
+    if hidden or not file.is_relative_to(STATIC_DIR.resolve()) or not file.is_file():
+        if "." in Path(path).name or not (STATIC_DIR / "index.html").is_file():
+            return problems.problem_response(404, "there is nothing at this address")
+        file = STATIC_DIR / "index.html"
     kept = YEAR if _HASHED.search(file.name) else "no-cache"
     return FileResponse(file, headers={"cache-control": kept})

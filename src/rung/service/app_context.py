@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from fastapi import Depends, Request
 
-from rung.service.auth import Access, Principal, Role
-from rung.service.auth_middleware import needs
+from rung.service.auth import Authenticator, Principal, Role
+from rung.service.auth_middleware import require_role
 from rung.service.crew_tables import CrewTables
-from rung.service.routes.stream import EventSubscription
+from rung.service.routes.stream import EventBroadcaster
 from rung.store.journal.journal import Journal
 from rung.wiring.policies import PolicyStore
 
@@ -21,11 +21,11 @@ class AppContext(NamedTuple):
     """The parts of one service, chosen when it starts."""
 
     journal: Journal
-    access: Access
-    stream: EventSubscription
+    auth: Authenticator
+    stream: EventBroadcaster
     policies: PolicyStore
     replayers: Replayers
-    place: str  # of the journal, as it is shown
+    journal_location: str  # of the journal, as it is shown
     demo: bool = False
     crews: CrewTables = CrewTables()
 
@@ -35,7 +35,7 @@ def _hub(request: Request) -> AppContext:
     return hub
 
 
-Parts = Annotated[AppContext, Depends(_hub)]
-Reader = Annotated[Principal, Depends(needs(Role.READ))]
-Actor = Annotated[Principal, Depends(needs(Role.ACT))]
-Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]
+Context = Annotated[AppContext, Depends(_hub)]
+Reader = Annotated[Principal, Depends(require_role(Role.READ))]
+Actor = Annotated[Principal, Depends(require_role(Role.ACT))]
+Admin = Annotated[Principal, Depends(require_role(Role.ADMIN))]

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from rung.store.journal.journal import Journal
 
-DAY: Final = 86_400.0
-STAYS: Final = 30 * DAY  # of a cookie
-GUESSES: Final = 10  # wrong tokens from one address, in GUESSING seconds
-GUESSING: Final = 60.0
-KNOWN: Final = 5.0  # seconds for which a token is known without looking again
-LEAST: Final = 16  # characters of a token given by hand
-COOKIE: Final = "rung"
+DAY_SECONDS: Final = 86_400.0
+COOKIE_SECONDS: Final = 30 * DAY_SECONDS  # of a cookie
+MAX_FAILED_LOGINS: Final = 10  # wrong tokens from one address, in GUESSING seconds
+FAILED_LOGIN_WINDOW_SECONDS: Final = 60.0
+TOKEN_CACHE_SECONDS: Final = 5.0  # seconds for which a token is known without looking again
+MIN_TOKEN_CHARS: Final = 16  # characters of a token given by hand
+COOKIE_NAME: Final = "rung"
 
 
 class Role(StrEnum):
@@ -37,7 +37,7 @@ class Role(StrEnum):
     ACT = "act"
     ADMIN = "admin"
 
-    def covers(self, needed: Role) -> bool:
+    def includes(self, needed: Role) -> bool:
         """Does this role include that one?"""
         roles = list(Role)
         return roles.index(self) >= roles.index(needed)
@@ -48,10 +48,10 @@ class Principal(NamedTuple):
 
     name: str
     role: Role
-    mark: str
+    token_hash: str
 
 
-class Access:
+class Authenticator:
     """The tokens of one service. The first one, an administrator's, is given; the others are in the journal."""
 
     def __init__(self, journal: Journal, token: str, now: Callable[[], float] = time.time) -> None:
@@ -69,11 +69,11 @@ class Access:
         return self._by_mark(_hash(token))
 
     def _by_mark(self, mark: str) -> Principal | None:
-        if hmac.compare_digest(mark, self._first.mark):
+        if hmac.compare_digest(mark, self._first.token_hash):
             return self._first
         now = self._now()
         found = self._known.get(mark)
-        if found is not None and now - found[0] < KNOWN:
+        if found is not None and now - found[0] < TOKEN_CACHE_SECONDS:
             return found[1]
         row = token_by_hash(self._journal, mark)
         who = None
@@ -86,25 +86,25 @@ class Access:
 
     # -- guesses --------------------------------------------------------------------------------------
 
-    def guessed_wrong(self, address: str) -> None:
+    def record_failed_login(self, address: str) -> None:
         """A wrong token came from this address."""
         if len(self._wrong) > 10_000:  # noqa: PLR2004  # a bound, whatever it is
             self._wrong.clear()
         self._wrong[address] = [*self._recent(address), self._now()]
 
-    def locked_out(self, address: str) -> float:
+    def lockout_seconds(self, address: str) -> float:
         """Seconds until this address may try again; 0: now."""
         recent = self._recent(address)
-        return recent[-GUESSES] + GUESSING - self._now() if len(recent) >= GUESSES else 0.0
+        return recent[-MAX_FAILED_LOGINS] + FAILED_LOGIN_WINDOW_SECONDS - self._now() if len(recent) >= MAX_FAILED_LOGINS else 0.0
 
     def _recent(self, address: str) -> list[float]:
-        return [at for at in self._wrong.get(address, []) if self._now() - at < GUESSING]
+        return [at for at in self._wrong.get(address, []) if self._now() - at < FAILED_LOGIN_WINDOW_SECONDS]
 
     # -- cookies --------------------------------------------------------------------------------------
 
-    def cookie(self, who: Principal) -> str:
+    def make_cookie(self, who: Principal) -> str:
         """What the browser shows from now on, instead of the token."""
-        told = f"{who.mark}.{int(self._now() + STAYS)}"
+        told = f"{who.token_hash}.{int(self._now() + COOKIE_SECONDS)}"
         return f"{told}.{self._sign('cookie', told)}"
 
     def by_cookie(self, value: str) -> Principal | None:
@@ -115,21 +115,21 @@ class Access:
             return None
         return self._by_mark(mark)
 
-    def csrf(self, cookie: str) -> str:
+    def csrf_token(self, cookie: str) -> str:
         """What an act must say beside this cookie: only our own page can read it."""
         return self._sign("csrf", cookie)
 
-    def has_csrf(self, cookie: str, given: str) -> bool:
+    def is_csrf_token(self, cookie: str, given: str) -> bool:
         """Whether this is the CSRF token of this cookie."""
-        return _same(given, self.csrf(cookie))
+        return _same(given, self.csrf_token(cookie))
 
-    def signed(self, what: str) -> str:
+    def sign(self, what: str) -> str:
         """A mark that only this service can have made."""
         return self._sign("note", what)
 
-    def has_signed(self, what: str, signature: str) -> bool:
+    def is_signature(self, what: str, signature: str) -> bool:
         """Whether this service made this signature of this text."""
-        return _same(signature, self.signed(what))
+        return _same(signature, self.sign(what))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), "sha256").hexdigest()[:40]
@@ -141,7 +141,7 @@ class Access:
 class Token(NamedTuple):
     """A token as it is listed: never the token itself."""
 
-    mark: str
+    hash_prefix: str
     name: str
     role: Role
     made_at: float
@@ -157,7 +157,7 @@ def add_token(journal: Journal, name: str, role: str, *, days: float | None, by:
     if days is not None and days <= 0:
         raise ConfigError("days", days, "more than 0, or left out for one that stays")
     token, now = "rung-" + secrets.token_urlsafe(24), time.time()
-    ends = None if days is None else now + days * DAY
+    ends = None if days is None else now + days * DAY_SECONDS
     insert_token(journal, TokenRow(_hash(token), name.strip(), role, now, ends))
     trace(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
     return token
@@ -176,19 +176,19 @@ def revoke_token(journal: Journal, name: str, *, by: str) -> int:
     return count
 
 
-def first_token(given: str | None, beside: Path) -> str:
+def admin_token(given: str | None, path: Path) -> str:
     """The administrator's token: the given one, or the one made at the first start, kept for its owner's eyes."""
     if given is not None:
-        if len(given) < LEAST or not given.isascii() or not given.isprintable() or " " in given:
-            raise ConfigError("token", "…", f"{LEAST} or more characters without spaces; leave it out to have one made")
+        if len(given) < MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable() or " " in given:
+            raise ConfigError("token", "…", f"{MIN_TOKEN_CHARS} or more characters without spaces; leave it out to have one made")
         return given
     with suppress(OSError):
-        kept = beside.read_text("ascii").strip()
-        if len(kept) >= LEAST:
+        kept = path.read_text("ascii").strip()
+        if len(kept) >= MIN_TOKEN_CHARS:
             return kept
     token = secrets.token_urlsafe(24)
-    beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(token + "\n")
     return token
 

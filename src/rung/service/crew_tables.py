@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class CrewTables:
     """Tables by name. Each is opened when it is asked for: it may be made, or go, while the service runs."""
 
-    def __init__(self, places: Iterable[str] = ()) -> None:
+    def __init__(self, locations: Iterable[str] = ()) -> None:
         self._places: dict[str, str] = {}
-        for place in dict.fromkeys(places):
+        for place in dict.fromkeys(locations):
             name = wanted = _name(place)
             number = 1
             while name in self._places:
@@ -33,14 +33,14 @@ class CrewTables:
         """As they are shown."""
         return list(self._places)
 
-    def place(self, name: str) -> str:
+    def location(self, name: str) -> str:
         """Where it is, without a password."""
         place = self._places[name]
         parts = urlsplit(place) if "://" in place else None
         return place if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[CrewTable]:
+    def open_table(self, name: str) -> Iterator[CrewTable]:
         """The table of this crew, for one answer."""
         if name not in self._places:
             raise ApiProblem(404, f"there is no crew {name[:100]!r}: known are {', '.join(self._places) or 'none'}")

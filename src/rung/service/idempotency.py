@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rung.service.app_context import AppContext
     from rung.service.auth import Principal
 
-Key = Annotated[
+IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
@@ -28,19 +28,19 @@ Key = Annotated[
         description="Sent again, it gets the same answer, and nothing is done twice.",
     ),
 ]
-KEPT: Final = 86_400.0  # seconds for which an answer is remembered
+KEEP_SECONDS: Final = 86_400.0  # seconds for which an answer is remembered
 M = TypeVar("M", bound="BaseModel")
 
 
-def once(
+def run_idempotent(
     hub: AppContext, key: str | None, who: Principal, about: str, asked: BaseModel, kind: type[M], act: Callable[[], M]
 ) -> M:
     """Act, unless this key has been answered; a key that comes with another act is refused."""
     if key is None:
         return act()
-    name = f"{who.mark[:16]}/{key}"
+    name = f"{who.token_hash[:16]}/{key}"
     digest = short_hash(f"{about}\n{asked.model_dump_json()}", 16)
-    stored = claim_key(hub.journal, name, digest, time.time(), keep_seconds=KEPT)
+    stored = claim_key(hub.journal, name, digest, time.time(), keep_seconds=KEEP_SECONDS)
     if stored is not None:
         if stored.digest != digest:
             raise ApiProblem(422, "this Idempotency-Key was used for something else", field="Idempotency-Key")

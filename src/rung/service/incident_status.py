@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
 from rung.core.policy.presets import LADDERS
-from rung.service.schemas.incidents import Retry
+from rung.service.schemas.incidents import ScheduledRetry
 from rung.service.schemas.sessions import SessionStatus
 from rung.store.queries.incidents import readable_events
 
@@ -21,10 +21,10 @@ class LiveStatus(NamedTuple):
     """The state of an open incident."""
 
     status: SessionStatus
-    retry: Retry | None = None
+    retry: ScheduledRetry | None = None
 
 
-def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
+def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
     """What these events leave it at."""
     last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
     if last is None or isinstance(events[-1], ev.AttemptFailed | ev.Answered):
@@ -40,11 +40,11 @@ def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
         if ladder is not None and decision.rung < len(ladder.rungs):
             of = ladder.rungs[decision.rung].tries
         used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
-        return LiveStatus("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+        return LiveStatus("retrying", ScheduledRetry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
     return LiveStatus("running")
 
 
-def doings(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:
+def live_statuses(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:
     """The same for several incidents at once."""
     events = readable_events(journal, list(incidents))
-    return {name: doing(Incident.of(found), found) for name, found in events.items() if found}
+    return {name: live_status(Incident.of(found), found) for name, found in events.items() if found}

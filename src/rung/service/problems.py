@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-MEDIA: Final = "application/problem+json"
+PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 TITLES: Final = {
     400: "That cannot be read",
     401: "Who are you?",
@@ -55,10 +55,10 @@ class ProblemDetails(BaseModel):
     errors: list[FieldError] = Field(default_factory=list)
 
 
-DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {
+PROBLEM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": title,
-        "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
     }
     for status, title in TITLES.items()
     if status != 500  # noqa: PLR2004  # a fault of ours is not a promise
@@ -75,7 +75,7 @@ class ApiProblem(Exception):
         self.field = field
 
 
-def answer(
+def problem_response(
     status: int,
     detail: str,
     *,
@@ -88,45 +88,45 @@ def answer(
         title=TITLES.get(status, "Not possible"), status=status, detail=detail, field=field, errors=errors or []
     )
     body = json.dumps(problem.model_dump(), ensure_ascii=True)
-    return Response(body, status, media_type=MEDIA, headers=headers)
+    return Response(body, status, media_type=PROBLEM_MEDIA_TYPE, headers=headers)
 
 
-def install(app: FastAPI) -> None:
+def install_handlers(app: FastAPI) -> None:
     """Make every error of this app a problem."""
 
     @app.exception_handler(ApiProblem)
     async def _problem(_: Request, error: ApiProblem) -> Response:
-        return answer(error.status, error.detail, field=error.field)
+        return problem_response(error.status, error.detail, field=error.field)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
         wrong = [FieldError(field=_path(one["loc"]), message=clip(str(one["msg"]), 300)) for one in error.errors()]
         first = wrong[0]
-        return answer(422, f"{first.field}: {first.message}", field=first.field, errors=wrong)
+        return problem_response(422, f"{first.field}: {first.message}", field=first.field, errors=wrong)
 
     @app.exception_handler(ConfigError)
     async def _config(_: Request, error: ConfigError) -> Response:
         key = "cursor" if error.key == "after" else error.key  # its name on the wire
         text = f"{key}: {clip(repr(error.value), 200)} is invalid; must be {error.allowed}"
-        return answer(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
+        return problem_response(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
 
     @app.exception_handler(VersionConflict)
     async def _stale(_: Request, error: VersionConflict) -> Response:
-        return answer(412, f"{error}: read it again, then change that")
+        return problem_response(412, f"{error}: read it again, then change that")
 
     @app.exception_handler(StoreUnavailable)
     @app.exception_handler(StoreError)
     async def _store(_: Request, error: Exception) -> Response:
-        return answer(503, f"the journal cannot be used just now: {error}")
+        return problem_response(503, f"the journal cannot be used just now: {error}")
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> Response:
         detail = "there is nothing at this address" if error.status_code == 404 else str(error.detail)  # noqa: PLR2004
-        return answer(error.status_code, detail, headers=dict(error.headers or {}))
+        return problem_response(error.status_code, detail, headers=dict(error.headers or {}))
 
     @app.exception_handler(Exception)
     async def _fault(_: Request, error: Exception) -> Response:
-        return answer(500, f"{type(error).__name__}: what was asked for could not be done")
+        return problem_response(500, f"{type(error).__name__}: what was asked for could not be done")
 
 
 def _path(location: Any) -> str:

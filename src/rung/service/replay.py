@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
 
-RESULT: Final = 64 * 1024  # of a result that is kept for whoever asked
-CUT: Final = "characters left out"  # how a text that was cut for the journal says so
+MAX_RESULT_CHARS: Final = 64 * 1024  # of a result that is kept for whoever asked
+TRUNCATION_MARK: Final = "characters left out"  # how a text that was cut for the journal says so
 
 
 class Replayer(Protocol):
     """Can make an attempt at a recorded request from here."""
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """Is this request one of mine?"""
         ...
 
@@ -43,20 +43,20 @@ class Replayer(Protocol):
 class Replayers:
     """All of them, in the order they are asked."""
 
-    def __init__(self, journal: Journal, known: Sequence[Replayer] = ()) -> None:
+    def __init__(self, journal: Journal, replayers: Sequence[Replayer] = ()) -> None:
         self.journal = journal
-        self.known = list(known)
+        self.replayers = list(replayers)
 
     def find(self, request: Request | None) -> Replayer | None:
         """The one that can make this request."""
-        return next((one for one in self.known if request is not None and one.reaches(request)), None)
+        return next((one for one in self.replayers if request is not None and one.supports(request)), None)
 
     def why_not(self, incident: Incident) -> str:
         """Why this incident's request cannot be made from here; empty: it can."""
         request = incident.request
         if request is None or not (request.prompt or request.messages):
             return "its request was not recorded: it can only be retried by the program that made it"
-        if CUT in json.dumps([request.prompt, list(request.messages)]):
+        if TRUNCATION_MARK in json.dumps([request.prompt, list(request.messages)]):
             return "its request was too long to be recorded whole"
         if self.find(request) is None:
             return (
@@ -87,10 +87,10 @@ class Replayers:
         outcome = recover_sync(attempt, request, **ports)
         told = outcome.value if outcome.ok else outcome.reason
         text = told if isinstance(told, str) else json.dumps(told, default=str)
-        self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, RESULT)})
+        self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, MAX_RESULT_CHARS)})
 
 
-def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
+def load_incident(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
     """An incident as its events make it."""
     events = journal.events(incident)
     if not events:
@@ -105,7 +105,7 @@ def error_context(incident: Incident, policy: Policy) -> str:
     return render("context.error", incident, incident.failure, policy.prompts)
 
 
-def order_of(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
+def retry_intervention(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
     """The order that a person's choice amounts to."""
     if mode == "model" and not model:
         raise ApiProblem(422, "model: which one?", field="model")

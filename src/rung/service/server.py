@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
-    from rung.service.routes.stream import EventSubscription
+    from rung.service.routes.stream import EventBroadcaster
 
 
 class Server(uvicorn.Server):
     """uvicorn, which would wait for open streams for ever: they are ended first."""
 
-    def __init__(self, app: Any, stream: EventSubscription, **settings: Any) -> None:
+    def __init__(self, app: Any, stream: EventBroadcaster, **settings: Any) -> None:
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -31,11 +31,11 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: end the streams, then the rest."""
-        self._stream.end()
+        self._stream.close()
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # it would raise them again at the end: what is left to tidy up would not be
 
 
-def serve(app: Any, stream: EventSubscription, listening: socket.socket) -> None:
+def serve(app: Any, stream: EventBroadcaster, listening: socket.socket) -> None:
     """Serve until a signal ends it."""
     Server(app, stream).run(sockets=[listening])

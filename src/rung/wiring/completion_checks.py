@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 _FORM: Final = ("sections", "json")
 
 
-def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
+def verify_claims(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
     """What its claims come to: files that it says it changed, and the project's own check, run afresh."""
     command = stop.get("check") or None
     return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
 
 
-def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
+def output_spec(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
     """What an answer should be."""
     return OutputSpec(json=stop.get("json", False), sections=tuple(stop.get("sections", ())), evidence=evidence)
 
 
-def judged(
+def run_judge(
     stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[ClaimCheck]
 ) -> Finding | None:
     """What the judge of the table finds wrong; None when it passes, or there is none. One that breaks raises."""
@@ -54,17 +54,17 @@ def judged(
     )
 
 
-def checking(stop: Mapping[str, Any], task: str, root: str | Path) -> Callable[[str], Evidence | None] | None:
+def output_check(stop: Mapping[str, Any], task: str, root: str | Path) -> Callable[[str], Evidence | None] | None:
     """The same as a `check` for `recover`; None where the table asks for nothing that a finished command can be asked."""
     if not any(stop.get(key) for key in (*_FORM, "judge")):
         return None
     began = time.time()
 
     def check(answer: str) -> Evidence | None:
-        found = look_at(answer, contract_of(stop)) if any(stop.get(key) for key in _FORM) else None
+        found = look_at(answer, output_spec(stop)) if any(stop.get(key) for key in _FORM) else None
         if found is None and stop.get("judge"):
-            checks = claims_of({}, answer, root, began)
-            found = unverified(checks) or judged(stop, task, answer, (), checks)
+            checks = verify_claims({}, answer, root, began)
+            found = unverified(checks) or run_judge(stop, task, answer, (), checks)
         return None if found is None else found.evidence
 
     return check

@@ -31,13 +31,13 @@ def load_policy(path: str | Path) -> PolicyBook:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
 
 
-def load_watching(path: str | Path) -> LoopSettings:
+def load_loop_settings(path: str | Path) -> LoopSettings:
     """The `[loops]` table of a file; without one, what is watched for by default."""
     load_policy(path)
     return _watching(read_table(path))
 
 
-def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
+def load_stop_and_hooks(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
     """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
     load_policy(path)
     table = read_table(path)

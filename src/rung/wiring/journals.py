@@ -12,9 +12,9 @@ from rung.core.domain.errors import StoreError
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
-VARIABLE: Final = "RUNG_JOURNAL"
-FILE: Final = "rung.toml"
-KEY: Final = "journal"
+JOURNAL_VARIABLE: Final = "RUNG_JOURNAL"
+CONFIG_FILE: Final = "rung.toml"
+JOURNAL_KEY: Final = "journal"
 
 
 class JournalLocation(NamedTuple):
@@ -24,20 +24,20 @@ class JournalLocation(NamedTuple):
     chosen_by: str
 
 
-def where(option: str | None) -> str:
+def journal_path(option: str | None) -> str:
     """The path or URL of the journal to use."""
-    return place(option).at
+    return locate(option).at
 
 
-def place(option: str | None) -> JournalLocation:
+def locate(option: str | None) -> JournalLocation:
     """The same, with what chose it. What is set to nothing is not set."""
     if option:
         return JournalLocation(option, "--journal")
-    if os.environ.get(VARIABLE):
-        return JournalLocation(os.environ[VARIABLE], VARIABLE)
-    named = _in_file(Path(FILE))
+    if os.environ.get(JOURNAL_VARIABLE):
+        return JournalLocation(os.environ[JOURNAL_VARIABLE], JOURNAL_VARIABLE)
+    named = _in_file(Path(CONFIG_FILE))
     if named:
-        return JournalLocation(named, FILE)
+        return JournalLocation(named, CONFIG_FILE)
     return JournalLocation(str(default_path()), "the default")
 
 
@@ -58,7 +58,7 @@ def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
     """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points."""
     from rung.store import open_journal
 
-    return open_journal(place(None if where is None else str(where)).at, project=project)
+    return open_journal(locate(None if where is None else str(where)).at, project=project)
 
 
 def exists(at: str) -> bool:
@@ -75,7 +75,7 @@ def open_existing(option: str | None) -> Journal:
     """The journal in use, for commands that look at it: none is made where there is none."""
     from rung.store import open_journal
 
-    at, chosen_by = place(option)
+    at, chosen_by = locate(option)
     if not exists(at):
         raise StoreError(f"{at}: there is no journal yet (looked there because of {chosen_by})")
     return open_journal(at)
@@ -88,7 +88,7 @@ def _in_file(path: Path) -> str:
     from rung.core.domain.errors import FileError
     from rung.wiring.files import read_table
 
-    value = read_table(path).get(KEY, "")
+    value = read_table(path).get(JOURNAL_KEY, "")
     if not isinstance(value, str):
-        raise FileError(path, f"{KEY}: {value!r} is invalid; must be a path or URL", KEY, value, "a path or URL")
+        raise FileError(path, f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL", JOURNAL_KEY, value, "a path or URL")
     return value

@@ -10,7 +10,7 @@ from rung.core.policy.parser import PolicyBook, book_from, merged, policy_from
 from rung.core.policy.serializer import policy_table
 from rung.store.settings import setting, settings
 from rung.wiring.files import load_policy
-from rung.wiring.journals import FILE
+from rung.wiring.journals import CONFIG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.settings import StoredSetting
 
-DEFAULT: Final = "policy"
-FRESH: Final = 2.0  # seconds for which what was set is known without looking again
+POLICY_SETTING: Final = "policy"
+CACHE_SECONDS: Final = 2.0  # seconds for which what was set is known without looking again
 
 
 class PolicyLayer(NamedTuple):
@@ -32,12 +32,12 @@ class PolicyLayer(NamedTuple):
 
 def project_key(project: str) -> str:
     """The name of the setting in which a project's own policy is."""
-    return f"{DEFAULT}/{project}"
+    return f"{POLICY_SETTING}/{project}"
 
 
 def file_book() -> PolicyBook:
     """The policies of the project's file; presets where there is none."""
-    return load_policy(FILE) if Path(FILE).is_file() else book_from({})
+    return load_policy(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else book_from({})
 
 
 class PolicyStore:
@@ -58,7 +58,7 @@ class PolicyStore:
     def pick(self, project: str = "") -> Policy:
         """The policy in force for a project."""
         known = self._known.get(project)
-        if known is not None and self._now() - known[0] < FRESH:
+        if known is not None and self._now() - known[0] < CACHE_SECONDS:
             return known[1]
         policy = self.effective(project)
         self._known[project] = (self._now(), policy)
@@ -79,11 +79,11 @@ class PolicyStore:
 
     def stored(self, project: str = "") -> StoredSetting:
         """What was set in the service."""
-        return setting(self._journal, project_key(project) if project else DEFAULT)
+        return setting(self._journal, project_key(project) if project else POLICY_SETTING)
 
     def projects(self) -> list[StoredSetting]:
         """What was set for projects."""
-        return settings(self._journal, DEFAULT + "/")
+        return settings(self._journal, POLICY_SETTING + "/")
 
     def with_stored(self, table: dict[str, Any], project: str = "") -> Policy:
         """The policy that would be in force if this was what is set."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.queries.listing_rows import IncidentRow
 
-HISTORY: Final = 5_000  # good attempts, the latest
-OPEN: Final = 1_000  # incidents that are looked at
+MAX_HISTORY: Final = 5_000  # good attempts, the latest
+MAX_OPEN_INCIDENTS: Final = 1_000  # incidents that are looked at
 
 
 class Stall(NamedTuple):
@@ -28,9 +28,9 @@ def stalls(
     journal: Journal, now: float, patience: StallThresholds | None = None, project: str | None = None
 ) -> list[Stall]:
     """The tasks that have been in progress, or silent, for too long; one that waits for a person or its time is neither."""
-    durations = history(journal)
+    durations = attempt_history(journal)
     found = []
-    for row in incidents(journal, status="open", troubled=False, project=project, limit=OPEN).rows:
+    for row in incidents(journal, status="open", troubled=False, project=project, limit=MAX_OPEN_INCIDENTS).rows:
         if row.waiting or (row.due_at is not None and row.due_at >= now):
             continue
         kind = _kind(row.project, row.ladder, row.agent)
@@ -47,10 +47,10 @@ def stalls(
     return found
 
 
-def history(journal: Journal) -> ToolDurations:
+def attempt_history(journal: Journal) -> ToolDurations:
     """How long attempts that went well took, by project, ladder and agent."""
     found = ToolDurations()
-    for project, ladder, agent, seconds in attempt_durations(journal, HISTORY):
+    for project, ladder, agent, seconds in attempt_durations(journal, MAX_HISTORY):
         found.took(_kind(project, ladder, agent), max(0.0, seconds))
     return found
 

@@ -60,12 +60,12 @@ class Shell:
 
 @pytest.fixture
 def shell(table: CrewTable, place: str) -> Shell:
-    table.add(NewTask(task_id=TASK, instruction="write the parser"))
+    table.add_task(NewTask(task_id=TASK, instruction="write the parser"))
     return Shell(place)
 
 
 def answered(table: CrewTable, to: TaskState) -> None:
-    assert table.answer(table.known(TASK), to, f"now {to}", MessageType.SYSTEM)
+    assert table.reply(table.require_task(TASK), to, f"now {to}", MessageType.SYSTEM)
 
 
 def test_a_whole_life_by_commands(table: CrewTable, shell: Shell, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_whole_life_by_commands(table: CrewTable, shell: Shell, tmp_path: Path
     assert done.facts == {"task": TASK, "checkpoint": 1, "cycle": 1}
     answered(table, TaskState.REVIEW_APPROVED)
     assert shell("worker", "complete", *HELD, "--json").facts["state"] == "complete"
-    row = table.known(TASK)
+    row = table.require_task(TASK)
     assert (row.state, row.progress, row.report_path) == (TaskState.COMPLETE, "1 of 7", str(report))
 
 
@@ -129,7 +129,7 @@ def test_every_command_of_a_stale_worker_is_refused_and_told(table: CrewTable, s
         assert done.err.startswith("rung: task-01 is not s1's any more"), name
         assert done.err.endswith("stop working on it\n"), name
         assert done.err.count("\n") == 1, name
-    row = table.known(TASK)
+    row = table.require_task(TASK)
     assert (row.state, row.session_id, len(table.messages())) == (TaskState.WORKING, "s2", said)
 
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
     """Exit code 2, and nothing is written."""
     place = str(tmp_path / "crew.db")
     with CrewTable.open(place, create=True) as table:
-        table.add(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK))
         table.claim(TASK, "s1")
         words, said = BAD[case]
         done = Shell(place)(*words)
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
         assert said in done.err
         assert "Traceback" not in done.err
         assert ([row.task_id for row in table.tasks()], len(table.messages())) == ([TASK], 1)
-        assert table.known(TASK).state is TaskState.WORKING
+        assert table.require_task(TASK).state is TaskState.WORKING
 
 
 def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
@@ -207,7 +207,7 @@ def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
     assert done.facts == {"task": "task-02"}
     assert shell("crew", "init", "--json").facts["tasks"] == 2
     with CrewTable.open(place) as table:
-        found = table.known("task-02")
+        found = table.require_task("task-02")
         assert (found.depends_on, found.writes, found.priority) == ((TASK,), ("a.py", "b.py"), 3)
         assert (found.command, found.stale_after) == (("sh", "-c", "echo hi"), 60)
         assert [message.message for message in table.messages()] == ["write it", "tasks/02.md"]

@@ -114,8 +114,8 @@ def picture(table: CrewTable, most: int) -> Any:
 
     from rung.store.crew import board
 
-    head = board.head(table)
-    page = board.page(table, most)
+    head = board.load_header(table)
+    page = board.load_page(table, most)
     grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="dim", expand=True)
     for name in ("task", "state", "worker", "beat", "tries", "progress", "note"):
         # One line each, so that as many fit the screen as were counted; what is long shares what is left of the width.
@@ -159,7 +159,7 @@ def _cells(task: TaskRow) -> list[Any]:
         Text(task.task_id, style="bold magenta" if task.needs_person else ""),
         Text(state, style=STYLES.get(task.state.value, "")),
         Text((task.worked_by or task.session_id[:12]) if owned else ""),
-        Text(age(task.heartbeat_age) if owned else "", style="red" if owned and task.stale else ""),
+        Text(age(task.heartbeat_age) if owned else "", style="red" if owned and task.is_stale else ""),
         Text(tries if tries != "0" else ""),
         Text(_line(task.progress, PROGRESS)),
         Text(_line(said or task.title, NOTE), style="" if said else "dim"),

@@ -66,7 +66,7 @@ def _forget_the_end(table: CrewTable) -> None:
         table.set_fact(fact, "")
     row = table.task(CONDUCTOR)
     if row is not None and row.state is not TaskState.WATCHING:
-        table.own_state(CONDUCTOR, TaskState.WATCHING)
+        table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
 
 
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
@@ -156,7 +156,7 @@ def status(*, place: str, as_json: bool) -> None:
     with opened(place) as table:
         rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
-        facts = {name: table.fact(name) or "" for name in ("paused", "halted")}
+        facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
     if as_json:
         print_json({"tasks": [_told(row) for row in rows], "counts": counts, **facts} | {
             name: None if row is None else {"state": row.state.value, "heartbeat_age": row.heartbeat_age}
@@ -215,21 +215,21 @@ def restart(task_id: str, words: str, *, place: str) -> None:
 @db_option
 def stop(task_id: str | None, *, why: str, hand_over: bool, place: str) -> None:
     """Stop the crew, or one TASK. Workers are told, then signalled; their work is handed over or given up."""
-    from rung.store.crew.operator_commands import OperatorReply, stop
+    from rung.store.crew.operator_commands import OperatorReply, request_stop
 
     if task_id is not None:
         _say(place, task_id, why, OperatorReply.EXIT)
         return
     with opened(place) as table:
-        stop(table, why, hand_over=hand_over)
+        request_stop(table, why, hand_over=hand_over)
     click.echo("the conductor stops at its next poll")
 
 
 def _say(place: str, task_id: str, words: str, how: OperatorReply) -> None:
-    from rung.store.crew.operator_commands import tell
+    from rung.store.crew.operator_commands import reply_to_task
 
     with opened(place) as table:
-        tell(table, task_id, words, how)
+        reply_to_task(table, task_id, words, how)
     click.echo(f"{task_id}: {how.value}")
 
 

@@ -138,7 +138,7 @@ def claim(*, task_id: str | None, session: str | None, worked_by: str, shell: bo
 def beat(*, progress: str, place: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
     """Send a heartbeat; prints the state of the task, such as exit_requested."""
     with _held(place, task_id, session, generation) as (table, claim):
-        state = table.beat(claim, progress=progress)
+        state = table.heartbeat(claim, progress=progress)
     _said(as_json, state, task=task_id, state=state)
 
 
@@ -155,7 +155,7 @@ def error(
     """Report an error, and wait for a proposed fix."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
-        tries = table.error(claim, summary, body=text, report_path=report_path)
+        tries = table.report_error(claim, summary, body=text, report_path=report_path)
     _said(as_json, f"error {tries} of this task's life; wait for fix_proposed", task=task_id, tries=tries)
 
 
@@ -186,7 +186,7 @@ def review(
     """Request a review of a checkpoint, and wait for its verdict."""
     text = given(body, body_file)
     with _held(place, task_id, session, generation) as (table, claim):
-        cycle = table.ask_review(claim, text, checkpoint=checkpoint, report_path=report_path)
+        cycle = table.request_review(claim, text, checkpoint=checkpoint, report_path=report_path)
     _said(
         as_json,
         f"review {cycle} of checkpoint {checkpoint} asked for",
@@ -262,7 +262,7 @@ def messages(*, task_id: str, after: int, types: tuple[str, ...], place: str, as
             raise ConfigError("--type", name, f"one of {', '.join(MessageType)}")
     with opened(place) as table:
         if table.task(task_id) is None:
-            table.known(task_id)
+            table.require_task(task_id)
         found = table.messages(task_id, after=after, types=[MessageType(name) for name in types])
     if as_json:
         print_json({"messages": [asdict(message) for message in found]})

@@ -74,7 +74,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     from rung.core.domain.request import Request
     from rung.engine.durable import recovery
     from rung.engine.recover import recover_sync
-    from rung.wiring.completion_checks import checking
+    from rung.wiring.completion_checks import output_check
 
     journal = _journal(options)
     policy = _policy(options, journal)
@@ -92,7 +92,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     request = Request(prompt=given, model=model, params={"stdin": given}, agent="")
     stop, hooks = around(options)
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
-    ports["check"] = all_of(_check(options), checking(stop, given, Path.cwd()))
+    ports["check"] = all_of(_check(options), output_check(stop, given, Path.cwd()))
     if options["ask_service"] and journal is not None:
         ports["ask"] = journal.asker()
     elif ask and not policy.unattended:

@@ -119,7 +119,7 @@ def start(
     address = f"http://{name}:{listening.getsockname()[1]}/"
     hub, admin = _parts(journal_at, token, crews, world)
     hosts = {*LOOPBACK, host, *allow_host}
-    app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
+    app = make_app(hub, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
     gateway = None if world is not None or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
     hooks = None if world is not None else _hooks()
     _greet(address, admin, hub, gateway)
@@ -145,27 +145,27 @@ def _parts(
     from rung.adapters.system.provider_client import from_environment
     from rung.core.policy.parser import book_from
     from rung.service.app_context import AppContext
-    from rung.service.auth import Access, first_token
+    from rung.service.auth import Authenticator, admin_token
     from rung.service.crew_tables import CrewTables
     from rung.service.replay import Replayers
-    from rung.service.routes.stream import EventSubscription
+    from rung.service.routes.stream import EventBroadcaster
     from rung.store import open_journal
-    from rung.wiring.journals import default_path, is_url, where
+    from rung.wiring.journals import default_path, is_url, journal_path
     from rung.wiring.policies import PolicyStore, file_book
 
-    place = where(journal_at) if world is None else str(world.place)
+    place = journal_path(journal_at) if world is None else str(world.place)
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
-    admin = first_token(token, beside.with_name(beside.stem + ".token"))
+    admin = admin_token(token, beside.with_name(beside.stem + ".token"))
     policies = PolicyStore(journal, file_book() if world is None else book_from(world.settings))
     replayers = Replayers(journal, from_environment())
     if world is not None:
         world.begin(journal)
-        replayers.known.insert(0, world)
+        replayers.replayers.insert(0, world)
     shown = CrewTables(crews if world is None else world.crews)
     demo = world is not None
     return AppContext(
-        journal, Access(journal, admin), EventSubscription(journal), policies, replayers, place, demo, shown
+        journal, Authenticator(journal, admin), EventBroadcaster(journal), policies, replayers, place, demo, shown
     ), admin
 
 
@@ -212,9 +212,9 @@ def _greet(address: str, token: str, hub: AppContext, gateway: BackgroundGateway
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
         click.echo("  in earnest: `rung serve`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
-        click.echo(f"  journal: {hub.place}")
+        click.echo(f"  journal: {hub.journal_location}")
         for crew in hub.crews.names:
-            click.echo(f"  crew {crew}: {hub.crews.place(crew)}")
+            click.echo(f"  crew {crew}: {hub.crews.location(crew)}")
     if gateway is not None:
         from rung.cli.serve.gateway import environment
 

@@ -11,20 +11,20 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Parts, Reader
-from rung.service.auth import COOKIE, add_token, revoke_token, tokens
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, AppContext, Context, Reader
+from rung.service.auth import COOKIE_NAME, add_token, revoke_token, tokens
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
-from rung.service.schemas.base import Done
-from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
+from rung.service.schemas.base import ActionResult
+from rung.service.schemas.operations import AuditOut, LoginIn, CurrentUser, TokenIn, TokenOut
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
 from rung.store.queries.reports_sql import ReportFilter
 from rung.store.settings import trail
 
-router = APIRouter(tags=["operation"], responses=DOCUMENTED)
+router = APIRouter(tags=["operation"], responses=PROBLEM_RESPONSES)
 
 MEDIA: Final = {
     exporting.ExportFormat.CSV: "text/csv; charset=utf-8",
@@ -37,16 +37,16 @@ _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
 @router.get("/api/me")
-def me(request: Request, hub: Parts, who: Reader) -> Me:
+def me(request: Request, hub: Context, who: Reader) -> CurrentUser:
     """Who asks, what they may do, and what they must send with an act."""
     known = [model.name for model in hub.policies.pick().models]
-    return Me(
+    return CurrentUser(
         name=who.name,
         role=who.role.value,
         csrf=request.state.csrf,
         version=rung.__version__,
         demo=hub.demo,
-        journal=hub.place,
+        journal=hub.journal_location,
         trouble=hub.journal.last_error,
         models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
         projects=sorted(row.id for row in listing.projects(hub.journal) if row.id)[:MOST],
@@ -54,24 +54,24 @@ def me(request: Request, hub: Parts, who: Reader) -> Me:
 
 
 @router.post("/api/login")
-def login(told: LoginIn, request: Request, response: Response, hub: Parts) -> Done:
+def login(told: LoginIn, request: Request, response: Response, hub: Context) -> ActionResult:
     """Change a token for a cookie."""
     address = request.client.host if request.client is not None else ""
-    if hub.access.locked_out(address) > 0:
+    if hub.auth.lockout_seconds(address) > 0:
         raise ApiProblem(429, "too many wrong tokens came from this address: wait a minute")
-    who = hub.access.by_token(told.token)
+    who = hub.auth.by_token(told.token)
     if who is None:
-        hub.access.guessed_wrong(address)
+        hub.auth.record_failed_login(address)
         raise ApiProblem(401, "that is not a token of this service", field="token")
     request.state.guard.set_cookie(response, who)
-    return Done(how="said")
+    return ActionResult(how="said")
 
 
 @router.post("/api/logout")
-def logout(response: Response, _: Reader) -> Done:
+def logout(response: Response, _: Reader) -> ActionResult:
     """Forget this browser."""
-    response.delete_cookie(COOKIE)
-    return Done(how="said")
+    response.delete_cookie(COOKIE_NAME)
+    return ActionResult(how="said")
 
 
 @router.get(
@@ -82,7 +82,7 @@ def logout(response: Response, _: Reader) -> Done:
     },
 )
 async def events(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     session: _Short = "",
     project: _Short = "",
@@ -97,7 +97,7 @@ async def events(
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # of 64 bits
             raise ApiProblem(422, "Last-Event-ID: a number is wanted, as it was sent", field="Last-Event-ID")
         seen = int(last_event_id)
-    return EventStream(hub.stream.listen(seen, StreamFilter(incident, session, project, name)))
+    return EventStream(hub.stream.subscribe(seen, StreamFilter(incident, session, project, name)))
 
 
 @router.get(
@@ -106,7 +106,7 @@ async def events(
     responses={200: {"description": "The file.", "content": {kind.partition(";")[0]: {} for kind in MEDIA.values()}}},
 )
 def export(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # its name on the wire
     what: Annotated[str, Query(max_length=20)] = "attempts",
@@ -142,13 +142,13 @@ def _written(
 
 
 @router.get("/api/audit")
-def audit(hub: Parts, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
+def audit(hub: Context, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
     """Who did what, the newest first."""
     return [AuditOut(**entry._asdict()) for entry in trail(hub.journal, limit=limit)]
 
 
 @router.get("/api/tokens")
-def list_tokens(hub: Parts, _: Admin) -> list[TokenOut]:
+def list_tokens(hub: Context, _: Admin) -> list[TokenOut]:
     """The tokens there are; never what they are."""
     return [
         TokenOut(name=one.name, role=one.role.value, made_at=one.made_at, ends_at=one.ends_at)
@@ -157,7 +157,7 @@ def list_tokens(hub: Parts, _: Admin) -> list[TokenOut]:
 
 
 @router.post("/api/tokens", status_code=201)
-def make_token(wanted: TokenIn, hub: Parts, who: Admin) -> TokenOut:
+def make_token(wanted: TokenIn, hub: Context, who: Admin) -> TokenOut:
     """A new token: shown now, and never again."""
     token = add_token(hub.journal, wanted.name, wanted.role, days=wanted.days, by=who.name)
     made = [one for one in tokens(hub.journal) if one.name == wanted.name.strip()][-1]
@@ -165,11 +165,11 @@ def make_token(wanted: TokenIn, hub: Parts, who: Admin) -> TokenOut:
 
 
 @router.delete("/api/tokens/{name}")
-def drop_token(name: str, hub: Parts, who: Admin) -> Done:
+def drop_token(name: str, hub: Context, who: Admin) -> ActionResult:
     """Take back the tokens of this name, and the cookies that were made of them."""
     if not revoke_token(hub.journal, name, by=who.name):
         raise ApiProblem(404, f"there is no token of the name {name[:100]!r}")
-    return Done(how="said", note="within seconds nobody gets in with it")
+    return ActionResult(how="said", note="within seconds nobody gets in with it")
 
 
 @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=False)
@@ -179,7 +179,7 @@ def healthz() -> str:
 
 
 @router.get("/readyz", response_class=PlainTextResponse, include_in_schema=False)
-def readyz(hub: Parts) -> PlainTextResponse:
+def readyz(hub: Context) -> PlainTextResponse:
     """Can it do its work?"""
     trouble = hub.journal.last_error
     try:
@@ -190,7 +190,7 @@ def readyz(hub: Parts) -> PlainTextResponse:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, include_in_schema=False)
-def metrics(hub: Parts, _: Reader) -> str:
+def metrics(hub: Context, _: Reader) -> str:
     """For Prometheus."""
     rows: list[tuple[str, str, str, Any]] = []
     ends, attempts = incident_counts(hub.journal), attempt_counts(hub.journal)

@@ -11,20 +11,20 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query
 
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.schemas.analytics import (
-    DayRate,
-    DayValue,
+    DailyFailureRate,
+    DailyValue,
     FailureAnalytics,
-    GroupOut,
+    FailureGroupOut,
     MessageCount,
-    RateOut,
-    RecoveryOut,
-    RescueOut,
+    FailureRate,
+    RecoveryStats,
+    RungEffectOut,
     SnoozeIn,
-    Tile,
+    KpiTile,
 )
 from rung.store.queries import groups as grouped
 from rung.store.queries import kpis, reports
@@ -34,7 +34,7 @@ from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.read_models.batch import DAY
 from rung.store.settings import trace
 
-router = APIRouter(prefix="/api", tags=["analytics"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["analytics"], responses=PROBLEM_RESPONSES)
 
 TOP: Final = 20
 MOST: Final = 1_000  # days that are asked for, and rows
@@ -58,7 +58,7 @@ Asked = Annotated[ReportFilter, Depends(_where)]
 
 @router.get("/analytics/failures")
 def failures(
-    hub: Parts, _: Reader, where: Asked, by: Annotated[str, Query(max_length=20)] = "kind"
+    hub: Context, _: Reader, where: Asked, by: Annotated[str, Query(max_length=20)] = "kind"
 ) -> FailureAnalytics:
     """Failures and the attempts they are a share of, by kind, model, project, prompt, tool, day or hour."""
     if by not in tuple(GroupBy):
@@ -85,7 +85,7 @@ def failures(
             for row in reports.messages(journal, where, now=time.time())
         ],
         failure_rate_by_day=[
-            DayRate(
+            DailyFailureRate(
                 day=_day(point.at), at=point.at, attempts=point.attempts, failures=point.failures,
                 rate=point.failures / point.attempts if point.attempts else 0.0,
             )
@@ -93,17 +93,17 @@ def failures(
         ],
         by=by,
         rates=[
-            RateOut(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
+            FailureRate(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
             for row in chosen[:MOST]
         ],
     )  # fmt: skip
 
 
 @router.get("/analytics/recovery")
-def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
+def recovery(hub: Context, _: Reader, where: Asked) -> list[RecoveryStats]:
     """How incidents ended, by the kind of their first failure."""
     return [
-        RecoveryOut(
+        RecoveryStats(
             kind=row.kind, incidents=row.incidents, recovered=row.recovered, partial=row.partial, blocked=row.blocked,
             failed=row.failed, rate=row.rate, mean_seconds=row.mean_seconds, dollars=row.dollars, asks=row.asks,
             escalations=row.escalations,
@@ -113,35 +113,35 @@ def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
 
 
 @router.get("/analytics/rungs")
-def rungs(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
+def rungs(hub: Context, _: Reader, where: Asked) -> list[RungEffectOut]:
     """How often each rung saved it, how long that took, and what it cost."""
     times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(hub.journal, where)}
     return [_rescue(row, times.get(row.rung)) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG,))]
 
 
 @router.get("/analytics/prompts")
-def prompts(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
+def prompts(hub: Context, _: Reader, where: Asked) -> list[RungEffectOut]:
     """Which recovery prompt saved how many."""
     return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.PROMPT,)) if row.prompt]
 
 
 @router.get("/analytics/cost")
-def cost(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
+def cost(hub: Context, _: Reader, where: Asked) -> list[RungEffectOut]:
     """What each rung and model cost, and what it saved."""
     return [_rescue(row) for row in reports.rescues(hub.journal, where, (ReportPart.RUNG, ReportPart.MODEL))]
 
 
 @router.get("/analytics/success")
-def success(hub: Parts, _: Reader, where: Asked) -> list[Tile]:
+def success(hub: Context, _: Reader, where: Asked) -> list[KpiTile]:
     """The four figures of success, with their trend by day."""
     whole, days = kpis.success(hub.journal, where), kpis.success_by_day(hub.journal, where)
     return [
-        Tile(
+        KpiTile(
             id=name,  # type: ignore[arg-type]  # the names of the figures
             value=figure(whole),
             goal=GOALS.get(name),
             of=whole.incidents,
-            trend=[DayValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
+            trend=[DailyValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
         )
         for name, figure in FIGURES.items()
     ]
@@ -159,8 +159,8 @@ def _moment(day: str) -> float:
     return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
 
 
-def _rescue(row: Any, mean: float | None = None) -> RescueOut:
-    return RescueOut(
+def _rescue(row: Any, mean: float | None = None) -> RungEffectOut:
+    return RungEffectOut(
         rung=row.rung, prompt=row.prompt, model=row.model, kind=row.kind, tried=row.tried, saved=row.saved,
         seconds=row.seconds, dollars=row.dollars, mean_seconds=mean,
     )  # fmt: skip
@@ -178,13 +178,13 @@ Mark = Annotated[str, Path(min_length=1, max_length=100, pattern=NO_NUL)]
 
 @router.get("/groups")
 def groups(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
     state: Annotated[str | None, Query(max_length=20)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> list[GroupOut]:
+) -> list[FailureGroupOut]:
     """Failures that are the same trouble, the last seen first."""
     if state is not None and state not in tuple(grouped.GroupState):
         raise ConfigError("state", state, "one of " + ", ".join(grouped.GroupState))
@@ -194,20 +194,20 @@ def groups(
 
 
 @router.post("/groups/{project:path}/{fingerprint}/resolve")
-def resolve(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
+def resolve(project: Project, fingerprint: Mark, hub: Context, who: Actor) -> FailureGroupOut:
     """It is mended; seen again, it is a regression."""
     group = grouped.resolve(hub.journal, _group(hub, project, fingerprint), now=time.time())
     return _said(hub, group, who.name, "resolve")
 
 
 @router.post("/groups/{project:path}/{fingerprint}/reopen")
-def reopen(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
+def reopen(project: Project, fingerprint: Mark, hub: Context, who: Actor) -> FailureGroupOut:
     """It is not mended after all."""
     return _said(hub, grouped.reopen(hub.journal, _group(hub, project, fingerprint)), who.name, "reopen")
 
 
 @router.post("/groups/{project:path}/{fingerprint}/snooze")
-def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Parts, who: Actor) -> GroupOut:
+def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Context, who: Actor) -> FailureGroupOut:
     """Nobody wants to hear of it for a while."""
     now = time.time()
     group = grouped.snooze(hub.journal, _group(hub, project, fingerprint), until=now + wanted.hours * 3600, now=now)
@@ -221,19 +221,19 @@ def _group(hub: AppContext, project: str, fingerprint: str) -> grouped.FailureGr
         raise ApiProblem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
 
 
-def _said(hub: AppContext, group: grouped.FailureGroup, by: str, action: str) -> GroupOut:
+def _said(hub: AppContext, group: grouped.FailureGroup, by: str, action: str) -> FailureGroupOut:
     trace(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
     return _with_trend(hub, [group])[0]
 
 
-def _with_trend(hub: AppContext, found: list[grouped.FailureGroup]) -> list[GroupOut]:
+def _with_trend(hub: AppContext, found: list[grouped.FailureGroup]) -> list[FailureGroupOut]:
     today = int(time.time() // DAY)
     trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
     for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):
         if row.day <= today:
             trends[row.project, row.fingerprint][TREND - 1 - (today - row.day)] += row.seen
     return [
-        GroupOut(
+        FailureGroupOut(
             project=group.project, fingerprint=group.fingerprint, kind=group.kind, message=group.message,
             example=group.example, first_at=group.first_at, last_at=group.last_at, seen=group.seen,
             state=group.state.value, until=group.until, trend=trends[group.project, group.fingerprint],

@@ -9,21 +9,21 @@ from fastapi import APIRouter, Header, Path, Response
 
 from rung.core.domain.errors import VersionConflict
 from rung.core.policy.spend_limits import ALERTS, SpendLimit, alert_at, month_of
-from rung.service.app_context import Actor, Admin, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
-from rung.service.schemas.base import Done
+from rung.service.app_context import Actor, Admin, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
 from rung.store.queries.spend import NAME, allowance, spent_in_month, top_sessions
 from rung.store.settings import put_setting, setting, trace
 
-router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["budgets"], responses=PROBLEM_RESPONSES)
 
 SEEN: Final = "acknowledged"
 SHOWN: Final = 50  # sessions near their limit
 
 
 @router.get("/budgets")
-def read_budgets(hub: Parts, _: Reader, response: Response) -> BudgetsOut:
+def read_budgets(hub: Context, _: Reader, response: Response) -> BudgetsOut:
     """The budgets and what is spent of them."""
     stored = setting(hub.journal, NAME)
     response.headers["etag"] = f'"{stored.version}"'
@@ -33,7 +33,7 @@ def read_budgets(hub: Parts, _: Reader, response: Response) -> BudgetsOut:
 @router.put("/budgets")
 def change_budgets(
     budgets: BudgetsIn,
-    hub: Parts,
+    hub: Context,
     who: Admin,
     response: Response,
     if_match: Annotated[str | None, Header()] = None,
@@ -48,7 +48,7 @@ def change_budgets(
 
 
 @router.post("/alerts/{alert:path}/acknowledge")
-def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], hub: Parts, who: Actor) -> Done:
+def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], hub: Context, who: Actor) -> ActionResult:
     """Somebody has seen it: it leaves the inbox."""
     while True:
         found = setting(hub.journal, SEEN)
@@ -60,7 +60,7 @@ def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$"
         except VersionConflict:
             continue
         trace(hub.journal, who.name, "acknowledge", alert, {})
-        return Done(how="said")
+        return ActionResult(how="said")
 
 
 def acknowledged(hub: AppContext) -> frozenset[str]:

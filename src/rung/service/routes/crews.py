@@ -11,31 +11,31 @@ from rung.core.crew.contract import CONDUCTOR_STALE, TERMINAL, TaskState
 from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.idempotency import Key, once
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.idempotency import IdempotencyKey, run_idempotent
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL, timeline
-from rung.service.schemas.base import Done
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.crews import (
-    Act,
+    TaskAction,
     CrewMessage,
     CrewOut,
-    LeaderOut,
+    CoordinatorOut,
     StopIn,
     TaskDetail,
     TaskOut,
     TaskPage,
-    WordsIn,
-    WorkerOut,
+    OperatorMessageIn,
+    WorkerProcessOut,
 )
 from rung.store.crew import board
-from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
+from rung.store.crew.operator_commands import OperatorReply, allowed_replies, request_stop, reply_to_task
 from rung.store.settings import trace
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import CrewMessageRow, ProcessRow, TaskRow
 
-router = APIRouter(prefix="/api", tags=["crews"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["crews"], responses=PROBLEM_RESPONSES)
 
 MESSAGES: Final = 200  # of a task, shown: the newest
 Name = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
@@ -43,22 +43,22 @@ IfMatch = Annotated[str | None, Header(max_length=200, description="The task as 
 
 
 @router.get("/crews")
-def list_crews(hub: Parts, _: Reader) -> list[CrewOut]:
+def list_crews(hub: Context, _: Reader) -> list[CrewOut]:
     """The crews that this service shows."""
     return [crew_out(hub, name) for name in hub.crews.names]
 
 
 @router.get("/crews/{crew}")
-def one_crew(crew: Name, hub: Parts, _: Reader) -> CrewOut:
+def one_crew(crew: Name, hub: Context, _: Reader) -> CrewOut:
     """One crew: its conductor, its watchdog, and how many tasks are where."""
-    with hub.crews.opened(crew):
+    with hub.crews.open_table(crew):
         pass  # unknown, or not to be used: that is the answer
     return crew_out(hub, crew)
 
 
 @router.get("/tasks")
 def crew_tasks(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     crew: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
     state: Annotated[str, Query(max_length=20)] = "",
@@ -74,9 +74,9 @@ def crew_tasks(
     names, after = _from(hub, crew, cursor)
     items: list[TaskOut] = []
     for number, name in enumerate(names):
-        with hub.crews.opened(name) as table:
+        with hub.crews.open_table(name) as table:
             room = limit - len(items)
-            page = board.page(table, room, after=after, states=states, text=q, for_person=needs_person)
+            page = board.load_page(table, room, after=after, states=states, text=q, for_person=needs_person)
         items += [TaskOut(**_task(name, row)) for row in page.tasks]
         after = ""
         if page.after:
@@ -102,70 +102,70 @@ def _from(hub: AppContext, crew: str, cursor: str) -> tuple[list[str], str]:
 
 
 @router.get("/crews/{crew}/tasks/{task}")
-def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) -> TaskDetail:
+def one_task(crew: Name, task: Name, hub: Context, _: Reader, response: Response) -> TaskDetail:
     """One task: what was said about it, who worked on it, what the ladder did, and what a person can do now."""
-    with hub.crews.opened(crew) as table:
-        row = board.worker_row(table, task)
+    with hub.crews.open_table(crew) as table:
+        row = board.worker_task(table, task)
         if row is None:
             raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         messages = table.messages(task)[-MESSAGES:]
-        processes = board.processes_of(table, task)
+        processes = board.recent_processes(table, task)
     response.headers["etag"] = f'"{row.version}"'
     return _detail(crew, row, messages, processes)
 
 
 @router.get("/crews/{crew}/tasks/{task}/messages")
 def task_messages(
-    crew: Name, task: Name, hub: Parts, _: Reader, after: Annotated[int, Query(ge=0, le=2**60)] = 0
+    crew: Name, task: Name, hub: Context, _: Reader, after: Annotated[int, Query(ge=0, le=2**60)] = 0
 ) -> list[CrewMessage]:
     """What was said about a task, after the message of that number; the newest, where there are very many."""
-    with hub.crews.opened(crew) as table:
-        if board.worker_row(table, task) is None:
+    with hub.crews.open_table(crew) as table:
+        if board.worker_task(table, task) is None:
             raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         return [_message(one) for one in table.messages(task, after=after)[-MESSAGES:]]
 
 
 @router.post("/crews/{crew}/tasks/{task}/{act}")
 def tell_task(
-    crew: Name, task: Name, act: Act, said: WordsIn, hub: Parts, who: Actor,
-    if_match: IfMatch = None, key: Key = None,
-) -> Done:  # fmt: skip
+    crew: Name, task: Name, act: TaskAction, said: OperatorMessageIn, hub: Context, who: Actor,
+    if_match: IfMatch = None, key: IdempotencyKey = None,
+) -> ActionResult:  # fmt: skip
     """Say something to a task's worker (tell), or answer what it waits for, begin it again, end it."""
     about = f"{act} {crew}/{task}"
-    return once(
-        hub, key, who, about, said, Done, lambda: _tell(hub, crew, task, OperatorReply(act), said, who.name, if_match)
+    return run_idempotent(
+        hub, key, who, about, said, ActionResult, lambda: _tell(hub, crew, task, OperatorReply(act), said, who.name, if_match)
     )
 
 
 def _tell(
-    hub: AppContext, crew: str, task: str, how: OperatorReply, said: WordsIn, by: str, if_match: str | None
-) -> Done:  # fmt: skip
+    hub: AppContext, crew: str, task: str, how: OperatorReply, said: OperatorMessageIn, by: str, if_match: str | None
+) -> ActionResult:  # fmt: skip
     if how is not OperatorReply.TELL and if_match is None:
         raise ApiProblem(428, "say which task you saw: the header If-Match with its ETag", field="If-Match")
-    with hub.crews.opened(crew) as table:
-        if board.worker_row(table, task) is None:
+    with hub.crews.open_table(crew) as table:
+        if board.worker_task(table, task) is None:
             raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
         try:
-            row = tell(table, task, said.words, how, version=(if_match or "").removeprefix("W/").strip('"'))
+            row = reply_to_task(table, task, said.words, how, version=(if_match or "").removeprefix("W/").strip('"'))
         except IllegalTransition as error:
             raise ApiProblem(409, str(error)) from None
         except TaskChanged as error:
             raise ApiProblem(412, str(error), field="If-Match") from None
     trace(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
-    return Done(how="said", note=f"{task} is told" if how is OperatorReply.TELL else f"{task} is {row.state.value} now")
+    return ActionResult(how="said", note=f"{task} is told" if how is OperatorReply.TELL else f"{task} is {row.state.value} now")
 
 
 @router.post("/crews/{crew}/stop", status_code=202)
-def stop_crew(crew: Name, wanted: StopIn, hub: Parts, who: Actor, key: Key = None) -> Done:
+def stop_crew(crew: Name, wanted: StopIn, hub: Context, who: Actor, key: IdempotencyKey = None) -> ActionResult:
     """End a crew in order; or only its conductor, and another takes over."""
-    return once(hub, key, who, f"stop {crew}", wanted, Done, lambda: _stop(hub, crew, wanted, who.name))
+    return run_idempotent(hub, key, who, f"stop {crew}", wanted, ActionResult, lambda: _stop(hub, crew, wanted, who.name))
 
 
-def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> Done:
-    with hub.crews.opened(crew) as table:
-        stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
+def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> ActionResult:
+    with hub.crews.open_table(crew) as table:
+        request_stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
     trace(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
-    return Done(how="ordered", note="the conductor ends at its next look at the table")
+    return ActionResult(how="ordered", note="the conductor ends at its next look at the table")
 
 
 # -- as it is sent ------------------------------------------------------------------------------------
@@ -173,10 +173,10 @@ def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> Done:
 
 def crew_out(hub: AppContext, name: str) -> CrewOut:
     """A crew; one whose table cannot be used says so itself."""
-    place = hub.crews.place(name)
+    place = hub.crews.location(name)
     try:
-        with hub.crews.opened(name) as table:
-            head = board.head(table)
+        with hub.crews.open_table(name) as table:
+            head = board.load_header(table)
     except ApiProblem as problem:
         return CrewOut(
             name=name, place=place, trouble=problem.detail, conductor=None, watchdog=None, counts={}, tasks=0,
@@ -195,12 +195,12 @@ def crew_out(hub: AppContext, name: str) -> CrewOut:
     )
 
 
-def _leader(row: TaskRow | None) -> LeaderOut | None:
+def _leader(row: TaskRow | None) -> CoordinatorOut | None:
     if row is None:
         return None
     over = row.state in (TaskState.COMPLETE, TaskState.EXITED, TaskState.EXIT_REQUESTED)
     late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE
-    return LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
+    return CoordinatorOut(state=row.state.value, heartbeat_at=parse_time(row.last_heartbeat), stale=late and not over)
 
 
 def _task(crew: str, row: TaskRow) -> dict[str, Any]:
@@ -212,8 +212,8 @@ def _task(crew: str, row: TaskRow) -> dict[str, Any]:
         "state": row.state.value,
         "outcome": row.outcome,
         "worker": row.worked_by or row.session_id,
-        "heartbeat_at": moment(row.last_heartbeat),
-        "stale": owned and row.stale,
+        "heartbeat_at": parse_time(row.last_heartbeat),
+        "stale": owned and row.is_stale,
         "progress": row.progress,
         "error_tries": row.error_tries,
         "redispatches": row.redispatches,
@@ -240,16 +240,16 @@ def _detail(crew: str, row: TaskRow, messages: list[CrewMessageRow], processes: 
             "warnings": row.warnings,
             "last_error": row.last_error,
             "report_path": row.report_path,
-            "started_at": moment(row.started_at),
-            "completed_at": moment(row.completed_at),
+            "started_at": parse_time(row.started_at),
+            "completed_at": parse_time(row.completed_at),
             "incident": opened.id if opened is not None else None,
-            "can": [word.value for word in possible(row)],
+            "can": [word.value for word in allowed_replies(row)],
             "messages": [_message(one) for one in messages],
             "workers": [
-                WorkerOut(
+                WorkerProcessOut(
                     session=one.session_id,
-                    launched_at=moment(one.launched_at),
-                    ended_at=moment(one.ended_at),
+                    launched_at=parse_time(one.launched_at),
+                    ended_at=parse_time(one.ended_at),
                     exit_code=one.exit_code,
                     command=list(one.command),
                 )
@@ -262,11 +262,11 @@ def _detail(crew: str, row: TaskRow, messages: list[CrewMessageRow], processes: 
 
 def _message(one: CrewMessageRow) -> CrewMessage:
     return CrewMessage(
-        id=one.id, sender=one.from_session, kind=one.message_type.value, text=one.message, at=moment(one.timestamp)
+        id=one.id, sender=one.from_session, kind=one.message_type.value, text=one.message, at=parse_time(one.timestamp)
     )
 
 
-def moment(text: str | None) -> float | None:
+def parse_time(text: str | None) -> float | None:
     """A time of the table; nothing, where a stranger wrote what is none."""
     try:
         return datetime.fromisoformat(text or "").replace(tzinfo=UTC).timestamp()

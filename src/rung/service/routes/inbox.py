@@ -14,10 +14,10 @@ from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.budgets import acknowledged, budget_alerts
-from rung.service.routes.crews import moment
+from rung.service.routes.crews import parse_time
 from rung.service.routes.incidents import asks
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.store.crew import board
@@ -29,28 +29,28 @@ from rung.store.settings import put_setting, setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-router = APIRouter(prefix="/api", tags=["inbox"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["inbox"], responses=PROBLEM_RESPONSES)
 
 NOTIFY: Final = "notifications"
 RECENT: Final = 7 * 86_400.0
 MOST: Final = 100
-LOOK: Final = 5.0  # seconds between looks for something to tell
+POLL_SECONDS: Final = 5.0  # seconds between looks for something to tell
 
 
 @router.get("/inbox")
-def inbox(hub: Parts, _: Reader) -> list[InboxItem]:
+def inbox(hub: Context, _: Reader) -> list[InboxItem]:
     """What waits for a person, the newest first."""
-    return items(hub)
+    return inbox_items(hub)
 
 
 @router.get("/notifications")
-def notifications(hub: Parts, _: Admin) -> NotificationsIn:
+def notifications(hub: Context, _: Admin) -> NotificationsIn:
     """Where people are told."""
     return NotificationsIn(**(setting(hub.journal, NOTIFY).body or {}))
 
 
 @router.put("/notifications")
-def change_notifications(wanted: NotificationsIn, hub: Parts, who: Admin) -> NotificationsIn:
+def change_notifications(wanted: NotificationsIn, hub: Context, who: Admin) -> NotificationsIn:
     """Say where people are told. What is told there has no prompt in it."""
     parts = urlsplit(wanted.webhook)
     if wanted.webhook and (parts.scheme not in ("http", "https") or not parts.hostname):
@@ -59,7 +59,7 @@ def change_notifications(wanted: NotificationsIn, hub: Parts, who: Admin) -> Not
     return wanted
 
 
-def items(hub: AppContext) -> list[InboxItem]:
+def inbox_items(hub: AppContext) -> list[InboxItem]:
     """All that waits."""
     seen, since = acknowledged(hub), time.time() - RECENT
     found = [
@@ -92,13 +92,13 @@ def _tasks(hub: AppContext) -> list[InboxItem]:
     """Tasks of a crew that ask, or were given up."""
     found = []
     for crew in hub.crews.names:
-        with suppress(ApiProblem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
-            for row in board.page(table, MOST, for_person=True).tasks:
+        with suppress(ApiProblem), hub.crews.open_table(crew) as table:  # a crew in trouble says so on its own page
+            for row in board.load_page(table, MOST, for_person=True).tasks:
                 asks = row.note.startswith(ASKS)
                 found.append(
                     InboxItem(
                         id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
-                        at=moment(row.last_heartbeat) or 0.0,
+                        at=parse_time(row.last_heartbeat) or 0.0,
                         title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
                         detail=row.note.removeprefix(ASKS).strip(), project=crew, incident=None, ask=None,
                         task=f"{crew}/{row.task_id}",
@@ -132,22 +132,22 @@ class WebhookNotifier:
 
     def start(self) -> None:
         """From now on."""
-        self._told = {item.id for item in items(self._hub)}
+        self._told = {item.id for item in inbox_items(self._hub)}
         threading.Thread(target=self._work, name="rung-teller", daemon=True).start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """No more."""
         self._ended.set()
 
     def _work(self) -> None:
-        while not self._ended.wait(LOOK):
+        while not self._ended.wait(POLL_SECONDS):
             with suppress(Exception):  # a journal or a webhook in trouble: looked again, told again
-                self.tell()
+                self.notify_new()
 
-    def tell(self) -> None:
+    def notify_new(self) -> None:
         """What is new since the last time."""
         webhook = (setting(self._hub.journal, NOTIFY).body or {}).get("webhook", "")
-        for item in items(self._hub):
+        for item in inbox_items(self._hub):
             if item.id in self._told:
                 continue
             if webhook:

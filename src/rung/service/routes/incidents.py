@@ -14,21 +14,21 @@ from rung.core.domain.outcome import build_outcome
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.core.text.event_text import narrate
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.idempotency import Key, once
-from rung.service.incident_status import LiveStatus, doing
-from rung.service.problems import DOCUMENTED, ApiProblem
-from rung.service.replay import folded
-from rung.service.schemas.base import Done
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.idempotency import IdempotencyKey, run_idempotent
+from rung.service.incident_status import LiveStatus, live_status
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.replay import load_incident
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.incidents import (
     AnswerIn,
     AskOut,
-    Choice,
+    AskOption,
     FieldChange,
     IncidentDetail,
     IncidentOut,
     IncidentPage,
-    Moment,
+    TimelineEntry,
     RungOut,
 )
 from rung.store.queries import listing
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.incident import Incident
 
-router = APIRouter(prefix="/api/incidents", tags=["incidents"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api/incidents", tags=["incidents"], responses=PROBLEM_RESPONSES)
 
 NO_NUL: Final = r"^[^\x00]*$"
 FIELD: Final = 20_000  # characters of a request's field in a diff
@@ -49,7 +49,7 @@ Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
 
 @router.get("")
 def list_incidents(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     status: Annotated[str, Query(max_length=20, pattern=NO_NUL)] = "",
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
@@ -79,17 +79,17 @@ def list_incidents(
 
 
 @router.get("/{incident:path}")
-def one_incident(incident: Id, hub: Parts, _: Reader) -> IncidentDetail:
+def one_incident(incident: Id, hub: Context, _: Reader) -> IncidentDetail:
     """One incident: its ladder, its timeline, what was changed, and how it ended."""
-    found, events = folded(hub.journal, incident)
+    found, events = load_incident(hub.journal, incident)
     row = listing.incident(hub.journal, incident)
     if row is None:
         raise ApiProblem(404, f"there is no incident {incident!r}")
-    now = doing(found, events) if found.status is None else LiveStatus("")
+    now = live_status(found, events) if found.status is None else LiveStatus("")
     result = hub.journal.runs.received(f"result/{incident}")
     return IncidentDetail(
         **incident_out(row).model_dump(),
-        rungs=rungs_of(found, events),
+        rungs=rung_states(found, events),
         timeline=timeline(events),
         changes=_changes(events),
         outcome=_outcome(found, events),
@@ -100,15 +100,15 @@ def one_incident(incident: Id, hub: Parts, _: Reader) -> IncidentDetail:
 
 
 @router.post("/{incident:path}/answer")
-def answer(incident: Id, said: AnswerIn, hub: Parts, who: Actor, key: Key = None) -> Done:
+def answer(incident: Id, said: AnswerIn, hub: Context, who: Actor, key: IdempotencyKey = None) -> ActionResult:
     """Answer the question an incident waits with; it goes on at once."""
-    return once(hub, key, who, f"answer {incident}", said, Done, lambda: _answer(hub, incident, said, who.name))
+    return run_idempotent(hub, key, who, f"answer {incident}", said, ActionResult, lambda: _answer(hub, incident, said, who.name))
 
 
-def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> Done:
+def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> ActionResult:
     waiting = next(iter(asks(hub, incident)), None)
     if waiting is None:
-        folded(hub.journal, incident)
+        load_incident(hub.journal, incident)
         raise ApiProblem(409, "it does not wait for an answer: somebody was faster, or it has ended")
     allowed = [option.id for option in waiting.options]
     if said.option not in allowed:
@@ -117,13 +117,13 @@ def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> Done:
         )
     hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
     trace(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
-    return Done(how="answered", incident=incident)
+    return ActionResult(how="answered", incident=incident)
 
 
 @router.post("/{incident:path}/cancel")
-def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
+def cancel(incident: Id, hub: Context, who: Actor) -> ActionResult:
     """End a recovery: at once where it waits, after the attempt under way where it does not."""
-    found, events = folded(hub.journal, incident)
+    found, events = load_incident(hub.journal, incident)
     if found.status is not None:
         raise ApiProblem(409, f"it has ended: {found.status}")
     waiting = next(iter(asks(hub, incident)), None)
@@ -132,8 +132,8 @@ def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
     else:
         hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, who.name)._asdict())
     trace(hub.journal, who.name, "cancel", f"incident/{incident}", {})
-    now = doing(found, events).status
-    return Done(
+    now = live_status(found, events).status
+    return ActionResult(
         how="ordered", incident=incident, note="" if now == "retrying" else "it ends after the attempt under way"
     )
 
@@ -157,7 +157,7 @@ def asks(hub: AppContext, incident: str | None = None, limit: int = 100) -> list
             at=one.at,
             project=one.project,
             question=one.question,
-            options=[Choice(id=option, label=label) for option, label in one.options],
+            options=[AskOption(id=option, label=label) for option, label in one.options],
             estimate=one.estimate,
         )
         for one in found
@@ -165,7 +165,7 @@ def asks(hub: AppContext, incident: str | None = None, limit: int = 100) -> list
     ]
 
 
-def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
+def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
     """The ladder, with what was done on each rung."""
     ladder = LADDERS.get(incident.terms.ladder)
     known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
@@ -216,7 +216,7 @@ def _by_rung(
     return used, times, spent, skipped, at
 
 
-def timeline(events: Sequence[ev.Event]) -> list[Moment]:
+def timeline(events: Sequence[ev.Event]) -> list[TimelineEntry]:
     """What happened, told."""
     rungs: tuple[str, ...] = ()
     number, found = 0, []
@@ -226,7 +226,7 @@ def timeline(events: Sequence[ev.Event]) -> list[Moment]:
         number += isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
         told = narrate(event, rungs, number)
         found.append(
-            Moment(
+            TimelineEntry(
                 n=n,
                 at=event.at,
                 name=type(event).__name__,

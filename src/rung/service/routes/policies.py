@@ -13,29 +13,29 @@ from rung.core.policy.policy import ABOUT, TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import CANNOT_KNOW, replay, summary
-from rung.service.app_context import Admin, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.schemas.policies import (
     BacktestIn,
     BacktestOut,
-    Differing,
+    BacktestDifference,
     EffectivePolicy,
     PolicyIn,
     PolicyOut,
     ProjectPolicy,
-    Template,
-    Valid,
-    Value,
+    PolicyTemplate,
+    PolicyValidation,
+    PolicyValue,
 )
 from rung.store.queries.incident_replay import ended_incidents
 from rung.store.settings import StoredSetting, put_setting
-from rung.wiring.policies import DEFAULT, project_key
+from rung.wiring.policies import POLICY_SETTING, project_key
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.service.app_context import AppContext
 
-router = APIRouter(prefix="/api", tags=["policies"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["policies"], responses=PROBLEM_RESPONSES)
 
 SHOWN: Final = 100  # of the incidents that would have gone otherwise
 Project = Annotated[str, Path(min_length=1, max_length=200)]
@@ -43,24 +43,24 @@ IfMatch = Annotated[str | None, Header(description='The version that is changed,
 
 
 @router.get("/retry-policy")
-def read_policy(hub: Parts, _: Reader, response: Response) -> PolicyOut:
+def read_policy(hub: Context, _: Reader, response: Response) -> PolicyOut:
     """The policy in force where a project has none of its own."""
     return _shown(hub, "", response)
 
 
 @router.put("/retry-policy")
-def change_policy(policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None) -> PolicyOut:
+def change_policy(policy: PolicyIn, hub: Context, who: Admin, response: Response, if_match: IfMatch = None) -> PolicyOut:
     """Set it, whole."""
     return _changed(hub, "", policy, who.name, if_match, response)
 
 
 @router.get("/retry-policy/templates")
-def templates(_: Reader, ladder: str = "task") -> list[Template]:
+def templates(_: Reader, ladder: str = "task") -> list[PolicyTemplate]:
     """Policies to begin with, on a ladder."""
     if ladder not in LADDERS:
         raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
     return [
-        Template(
+        PolicyTemplate(
             id=name,
             about=ABOUT[name],
             policy=policy_out(
@@ -72,23 +72,23 @@ def templates(_: Reader, ladder: str = "task") -> list[Template]:
 
 
 @router.post("/retry-policy/validate")
-def validate(policy: PolicyIn, hub: Parts, _: Reader, project: str = "") -> Valid:
+def validate(policy: PolicyIn, hub: Context, _: Reader, project: str = "") -> PolicyValidation:
     """What would be in force; or what is wrong with it, and what is allowed."""
     try:
-        table = table_of(policy)
+        table = policy_settings(policy)
         made = hub.policies.with_stored(table, project)
     except ConfigError as error:
-        return Valid(
+        return PolicyValidation(
             valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
         )
     stored = hub.policies.stored(project)
-    return Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
+    return PolicyValidation(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
 
 
 @router.post("/backtest")
-def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
+def backtest(asked: BacktestIn, hub: Context, _: Reader) -> BacktestOut:
     """What would this policy have done about the recorded incidents?"""
-    made = hub.policies.with_stored(table_of(asked.policy), asked.project or "")
+    made = hub.policies.with_stored(policy_settings(asked.policy), asked.project or "")
     unreadable: list[str] = []
     replayed = [
         replay(events, made)
@@ -96,7 +96,7 @@ def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
     ]
     total = summary(replayed)
     differing = [
-        Differing(incident=found.incident, words=found.words(), was=str(found.was_status or ""))
+        BacktestDifference(incident=found.incident, words=found.words(), was=str(found.was_status or ""))
         for found in replayed
         if not found.same
     ]
@@ -108,33 +108,33 @@ def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
 
 
 @router.get("/projects/retry-policies")
-def project_policies(hub: Parts, _: Reader) -> list[ProjectPolicy]:
+def project_policies(hub: Context, _: Reader) -> list[ProjectPolicy]:
     """The projects that have settings of their own."""
     return [
-        ProjectPolicy(project=one.name.removeprefix(DEFAULT + "/"), version=one.version, at=one.at, who=one.who)
+        ProjectPolicy(project=one.name.removeprefix(POLICY_SETTING + "/"), version=one.version, at=one.at, who=one.who)
         for one in hub.policies.projects()
     ]
 
 
 @router.get("/projects/{project:path}/retry-policy")
-def read_project_policy(project: Project, hub: Parts, _: Reader, response: Response) -> PolicyOut:
+def read_project_policy(project: Project, hub: Context, _: Reader, response: Response) -> PolicyOut:
     """The policy in force for a project."""
     return _shown(hub, project, response)
 
 
 @router.put("/projects/{project:path}/retry-policy")
 def change_project_policy(
-    project: Project, policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
+    project: Project, policy: PolicyIn, hub: Context, who: Admin, response: Response, if_match: IfMatch = None
 ) -> PolicyOut:
     """Set a project's own, whole; what it leaves out it has from the default."""
     return _changed(hub, project, policy, who.name, if_match, response)
 
 
 @router.get("/projects/{project:path}/retry-policy/effective")
-def effective(project: Project, hub: Parts, _: Reader) -> EffectivePolicy:
+def effective(project: Project, hub: Context, _: Reader) -> EffectivePolicy:
     """Every value in force for a project, and where it comes from."""
     values = [
-        Value(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # our own words
+        PolicyValue(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # our own words
         for key, (value, origin) in hub.policies.origins(project).items()
     ]
     out = policy_out(hub.policies.effective(project), project, hub.policies.stored(project))
@@ -155,9 +155,9 @@ def _changed(
     version = if_match.removeprefix("W/").strip('"')
     if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # no version is that long
         raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
-    table = table_of(policy)
+    table = policy_settings(policy)
     made = hub.policies.with_stored(table, project)
-    stored = put_setting(hub.journal, project_key(project) if project else DEFAULT, table, who, expected=int(version))
+    stored = put_setting(hub.journal, project_key(project) if project else POLICY_SETTING, table, who, expected=int(version))
     response.headers["etag"] = f'"{stored.version}"'
     return policy_out(made, project or "default", stored)
 
@@ -176,7 +176,7 @@ SHORT: Final = {
 }
 
 
-def table_of(policy: PolicyIn) -> dict[str, Any]:
+def policy_settings(policy: PolicyIn) -> dict[str, Any]:
     """What is set: the TOML or the settings, and the short names over them."""
     if policy.toml is not None and policy.settings is not None:
         raise ApiProblem(422, "give `toml` or `settings`, not both", field="toml")

@@ -10,25 +10,25 @@ from fastapi import APIRouter, Path, Query
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.incident import Incident
 from rung.core.recovery.interventions import Intervention, InterventionType
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.idempotency import Key, once
-from rung.service.incident_status import doing, doings
-from rung.service.problems import DOCUMENTED, ApiProblem
-from rung.service.replay import error_context, folded, order_of
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.idempotency import IdempotencyKey, run_idempotent
+from rung.service.incident_status import live_status, live_statuses
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.replay import error_context, load_incident, retry_intervention
 from rung.service.routes.incidents import NO_NUL, incident_out
-from rung.service.schemas.base import Done
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.sessions import (
     AttemptOut,
     EscalateIn,
     EscalateOut,
-    Escalation,
+    ModelChange,
     LastFailure,
-    Preview,
+    RetryPreview,
     RetryIn,
     SessionDetail,
     SessionOut,
     SessionPage,
-    SpentOn,
+    ModelCost,
 )
 from rung.store.queries import listing
 from rung.store.queries.incidents import incident_to_retry, last_rules, open_incident_by_session, open_incidents
@@ -37,7 +37,7 @@ from rung.store.queries.listing_rows import SessionRow
 from rung.store.queries.spend import session_left
 from rung.store.settings import trace, trail
 
-router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=PROBLEM_RESPONSES)
 
 STATUSES: Final = ("active", "waiting", "succeeded", "recovered", "partial", "blocked", "failed")
 SORTS: Final = {
@@ -56,7 +56,7 @@ Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
 
 @router.get("")
 def list_sessions(
-    hub: Parts,
+    hub: Context,
     _: Reader,
     status: Annotated[str, Query(max_length=20)] = "",
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
@@ -79,14 +79,14 @@ def list_sessions(
 
 
 @router.get("/{session:path}/retry-preview")
-def retry_preview(session: Id, hub: Parts, _: Reader) -> Preview:
+def retry_preview(session: Id, hub: Context, _: Reader) -> RetryPreview:
     """What "retry with error context" would send, and whether a retry is possible at all."""
     incident, _events = _last(hub, session)
     policy = hub.policies.pick(incident.terms.project)
     prompt = error_context(incident, policy)
     why_not = "" if incident.status is None else hub.replayers.why_not(incident)
     request = incident.request
-    return Preview(
+    return RetryPreview(
         incident=incident.id,
         prompt=prompt,
         model=request.model if request is not None else "",
@@ -99,7 +99,7 @@ def retry_preview(session: Id, hub: Parts, _: Reader) -> Preview:
 
 # After what ends in a word of its own: a name may have slashes, and this takes them all.
 @router.get("/{session:path}")
-def one_session(session: Id, hub: Parts, _: Reader) -> SessionDetail:
+def one_session(session: Id, hub: Context, _: Reader) -> SessionDetail:
     """One session: its attempts, recoveries, changes of model and costs."""
     (row,) = _out(hub, [_row(hub, session)])
     recoveries = listing.incidents(hub.journal, session=session, troubled=False, limit=RECOVERIES).rows
@@ -109,41 +109,41 @@ def one_session(session: Id, hub: Parts, _: Reader) -> SessionDetail:
         recoveries=[incident_out(found) for found in recoveries],
         model_changes=_model_changes(hub, session),
         cost=[
-            SpentOn(model=one.model, attempts=one.attempts, dollars=one.dollars)
+            ModelCost(model=one.model, attempts=one.attempts, dollars=one.dollars)
             for one in listing.model_uses(hub.journal, session)
         ],
     )
 
 
 @router.post("/{session:path}/retry", status_code=202)
-def retry(session: Id, wanted: RetryIn, hub: Parts, who: Actor, key: Key = None) -> Done:
+def retry(session: Id, wanted: RetryIn, hub: Context, who: Actor, key: IdempotencyKey = None) -> ActionResult:
     """Try again: the recovery that waits goes on at once; one that has ended is made again from here."""
-    return once(hub, key, who, f"retry {session}", wanted, Done, lambda: _retry(hub, session, wanted, who.name))
+    return run_idempotent(hub, key, who, f"retry {session}", wanted, ActionResult, lambda: _retry(hub, session, wanted, who.name))
 
 
-def _retry(hub: AppContext, session: str, wanted: RetryIn, by: str) -> Done:
+def _retry(hub: AppContext, session: str, wanted: RetryIn, by: str) -> ActionResult:
     incident, events = _last(hub, session)
     policy = hub.policies.pick(incident.terms.project)
-    order = order_of(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
+    order = retry_intervention(wanted.mode, wanted.model, wanted.prompt, error_context(incident, policy), by)
     detail = {"mode": wanted.mode, "incident": incident.id, "model": order.model}
     if incident.status is None:
-        if doing(incident, events).status == "waiting":
+        if live_status(incident, events).status == "waiting":
             raise ApiProblem(409, "it waits for an answer to its question: answer that instead")
         hub.journal.runs.send(f"order/{incident.id}", order._asdict())
         trace(hub.journal, by, "retry", f"session/{session}", detail)
-        return Done(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
+        return ActionResult(how="ordered", incident=incident.id, note="it is tried again as soon as it waits")
     why_not = hub.replayers.why_not(incident)
     if why_not:
         raise ApiProblem(409, why_not)
     name = hub.replayers.start(incident, order, policy)
     trace(hub.journal, by, "retry", f"session/{session}", {**detail, "again": name})
-    return Done(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
+    return ActionResult(how="replayed", incident=name, note="made again from here; the earlier attempts stay")
 
 
 @router.post("/{session:path}/escalate")
-def escalate(session: Id, wanted: EscalateIn, hub: Parts, who: Actor, key: Key = None) -> EscalateOut:
+def escalate(session: Id, wanted: EscalateIn, hub: Context, who: Actor, key: IdempotencyKey = None) -> EscalateOut:
     """Put a session on another model from its next call on: first what that would cost, then confirmed."""
-    return once(
+    return run_idempotent(
         hub,
         key if wanted.confirm else None,
         who,
@@ -171,7 +171,7 @@ def _escalate(hub: AppContext, session: str, wanted: EscalateIn, by: str) -> Esc
     if not wanted.confirm:
         until = f"{time.time() + CONFIRM:.0f}"
         note = "nothing is changed yet: send the token as `confirm`"
-        mark = hub.access.signed(f"{session}\n{to}\n{until}")
+        mark = hub.auth.sign(f"{session}\n{to}\n{until}")
         return EscalateOut(**told, token=f"{until}.{mark}.{to}", done=False, note=note)
     hub.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
     for incident in open_incidents(hub.journal, session):  # what waits goes on at once, with the new model
@@ -183,7 +183,7 @@ def _escalate(hub: AppContext, session: str, wanted: EscalateIn, by: str) -> Esc
 def _confirmed(hub: AppContext, session: str, token: str) -> str:
     until, _, rest = token.partition(".")
     mark, _, to = rest.partition(".")
-    genuine = hub.access.has_signed(f"{session}\n{to}\n{until}", mark)
+    genuine = hub.auth.is_signature(f"{session}\n{to}\n{until}", mark)
     if not genuine or time.time() > float(until):  # signed by us, so it is a number
         raise ApiProblem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
     return to
@@ -218,7 +218,7 @@ def _row(hub: AppContext, session: str) -> SessionRow:
 
 def _out(hub: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
     open_ = open_incident_by_session(hub.journal, [row.id for row in rows if row.status in LIVE])
-    at_work = doings(hub.journal, open_.values())
+    at_work = live_statuses(hub.journal, open_.values())
     rules = last_rules(hub.journal, [row.id for row in rows if row.failures])
     found = []
     for row in rows:
@@ -265,9 +265,9 @@ def _attempts(hub: AppContext, session: str) -> list[AttemptOut]:
     return found
 
 
-def _model_changes(hub: AppContext, session: str) -> list[Escalation]:
+def _model_changes(hub: AppContext, session: str) -> list[ModelChange]:
     found = [
-        Escalation(
+        ModelChange(
             from_model=one.from_model,
             to_model=one.to_model or one.to_agent,
             reason=one.reason,
@@ -279,7 +279,7 @@ def _model_changes(hub: AppContext, session: str) -> list[Escalation]:
         for one in listing.model_changes(hub.journal, session=session)
     ]
     found += [
-        Escalation(
+        ModelChange(
             from_model=entry.detail["from_model"],
             to_model=entry.detail["to_model"],
             reason="manual",
@@ -300,4 +300,4 @@ def _last(hub: AppContext, session: str) -> tuple[Incident, list[Any]]:
     incident = incident_to_retry(hub.journal, session)
     if incident is None:
         raise ApiProblem(404, f"nothing was recorded in session {session!r}")
-    return folded(hub.journal, incident)
+    return load_incident(hub.journal, incident)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Readable
     from rung.store.queries.live import StreamedEvent
 
-RING: Final = 4_096
-PAGE: Final = 500
-JOINED: Final = 16  # chunks that are kept for the next listener at the same place
-PAUSE: Final = 0.1  # between looks at the journal
-ALIVE: Final = 15.0  # seconds after which a listener hears at least that we are there
-TEXT: Final = 300  # characters of a text in an event
-LEFT_OUT: Final = frozenset(
+RING_SIZE: Final = 4_096
+PAGE_SIZE: Final = 500
+MAX_CACHED_CHUNKS: Final = 16  # chunks that are kept for the next listener at the same place
+POLL_SECONDS: Final = 0.1  # between looks at the journal
+KEEPALIVE_SECONDS: Final = 15.0  # seconds after which a listener hears at least that we are there
+MAX_TEXT_CHARS: Final = 300  # characters of a text in an event
+OMITTED_FIELDS: Final = frozenset(
     {
         "v",
         "name",
@@ -53,13 +53,13 @@ LEFT_OUT: Final = frozenset(
 class StreamEntry(NamedTuple):
     """One event, ready to send."""
 
-    place: int  # in the ring, from the beginning of the service
+    position: int  # in the ring, from the beginning of the service
     seq: int
     incident: str
     session: str
     project: str
     name: str
-    sent: bytes
+    payload: bytes
 
 
 class StreamFilter(NamedTuple):
@@ -70,15 +70,15 @@ class StreamFilter(NamedTuple):
     project: str = ""
     name: str = ""
 
-    def takes(self, entry: StreamEntry) -> bool:
+    def matches(self, entry: StreamEntry) -> bool:
         """Is this one for them?"""
         return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
 
 
-class EventSubscription:
+class EventBroadcaster:
     """The events of a journal, for any number of listeners."""
 
-    def __init__(self, journal: Readable, *, ring: int = RING, page: int = PAGE) -> None:
+    def __init__(self, journal: Readable, *, ring: int = RING_SIZE, page: int = PAGE_SIZE) -> None:
         self._journal = journal
         self._size = ring
         self._page = page
@@ -105,7 +105,7 @@ class EventSubscription:
         self._taken = self._seq
         threading.Thread(target=self._read, name="rung-stream", daemon=True).start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End every stream: a server with one open would not stop. May be called from a signal handler."""
         self._ended.set()
         if self._loop is not None:
@@ -115,7 +115,7 @@ class EventSubscription:
     # -- in the thread --------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        while not self._ended.wait(PAUSE):
+        while not self._ended.wait(POLL_SECONDS):
             with suppress(Exception):  # a store in trouble is looked at again
                 while fresh := self._fresh():
                     assert self._loop is not None  # noqa: S101  # started
@@ -124,7 +124,7 @@ class EventSubscription:
     def _fresh(self) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         for row in streamed_events(self._journal, self._seq, self._page):
-            found.append((row.seq, *_named(row), encoded(row)))
+            found.append((row.seq, *_named(row), encode_event(row)))
             self._seq = row.seq
         for act in acts_after(self._journal, self._traced, self._page):
             self._traced = act.seq
@@ -147,7 +147,7 @@ class EventSubscription:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def listen(self, since: int | None, only: StreamFilter) -> AsyncGenerator[bytes, None]:
+    async def subscribe(self, since: int | None, only: StreamFilter) -> AsyncGenerator[bytes, None]:
         """What a listener is sent, from the event after `since` on, or from now on."""
         self.listeners += 1
         try:
@@ -160,11 +160,11 @@ class EventSubscription:
                 news = self._news
                 if place == self._places:
                     try:
-                        await asyncio.wait_for(news.wait(), ALIVE)
+                        await asyncio.wait_for(news.wait(), KEEPALIVE_SECONDS)
                     except TimeoutError:
                         yield b": alive\n\n"
                     continue
-                oldest = self._ring[0].place
+                oldest = self._ring[0].position
                 if place < oldest:  # too slow for the ring: the journal has it all
                     upto, place = next((entry.seq for entry in self._ring if entry.seq), self._taken + 1) - 1, oldest
                     async for chunk in self._catch_up(seen, upto, only):
@@ -181,10 +181,10 @@ class EventSubscription:
         """What the ring has from a place on; put together once for all who are at that place."""
         key = (place, self._places, only)
         if key not in self._joined:
-            if len(self._joined) >= JOINED:
+            if len(self._joined) >= MAX_CACHED_CHUNKS:
                 self._joined.clear()
-            fresh = self._ring[place - self._ring[0].place :]
-            self._joined[key] = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
+            fresh = self._ring[place - self._ring[0].position :]
+            self._joined[key] = b"".join(entry.payload for entry in fresh if entry.name == "act" or only.matches(entry))
         return self._joined[key]
 
     async def _catch_up(self, since: int, upto: int, only: StreamFilter) -> AsyncIterator[bytes]:
@@ -193,8 +193,8 @@ class EventSubscription:
             if not rows:
                 return
             since = rows[-1].seq
-            entries = (StreamEntry(0, row.seq, *_named(row), encoded(row)) for row in rows)
-            chunk = b"".join(entry.sent for entry in entries if only.takes(entry))
+            entries = (StreamEntry(0, row.seq, *_named(row), encode_event(row)) for row in rows)
+            chunk = b"".join(entry.payload for entry in entries if only.matches(entry))
             if chunk:
                 yield chunk
 
@@ -203,23 +203,23 @@ def _named(row: StreamedEvent) -> tuple[str, str, str, str]:
     return row.incident, row.session, row.project, row.name
 
 
-def encoded(row: StreamedEvent) -> bytes:
+def encode_event(row: StreamedEvent) -> bytes:
     """An event as it is sent: all there is, but for what is long."""
     seq, incident, n, at, name, body, project, session, status = row
     data = {
         "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project, "session": session,
-        "status": status, "event": brief(json.loads(body), whole=True),
+        "status": status, "event": shorten(json.loads(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
-def brief(value: Any, *, whole: bool = False) -> Any:
+def shorten(value: Any, *, whole: bool = False) -> Any:
     """The value with long texts cut and bulk left out; of the whole event also what is said beside it."""
     if isinstance(value, str):
-        return value if len(value) <= TEXT else value[: TEXT - 1] + "…"
+        return value if len(value) <= MAX_TEXT_CHARS else value[: MAX_TEXT_CHARS - 1] + "…"
     if isinstance(value, dict):
-        return {key: brief(item) for key, item in value.items() if key not in LEFT_OUT or (key == "name" and not whole)}
-    return [brief(item) for item in value] if isinstance(value, list) else value
+        return {key: shorten(item) for key, item in value.items() if key not in OMITTED_FIELDS or (key == "name" and not whole)}
+    return [shorten(item) for item in value] if isinstance(value, list) else value
 
 
 class EventStream(Response):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class MessageCount(ApiModel):
@@ -23,7 +23,7 @@ class MessageCount(ApiModel):
     state: str
 
 
-class DayRate(ApiModel):
+class DailyFailureRate(ApiModel):
     """One day: failures, and of how many attempts."""
 
     day: str
@@ -33,7 +33,7 @@ class DayRate(ApiModel):
     rate: float
 
 
-class RateOut(ApiModel):
+class FailureRate(ApiModel):
     """Failures by something, with the attempts they are a share of."""
 
     key: str
@@ -52,12 +52,12 @@ class FailureAnalytics(ApiModel):
     by_error_type: dict[str, int]
     by_model: dict[str, int]
     top_error_messages: list[MessageCount]
-    failure_rate_by_day: list[DayRate]
+    failure_rate_by_day: list[DailyFailureRate]
     by: str
-    rates: list[RateOut]
+    rates: list[FailureRate]
 
 
-class RecoveryOut(ApiModel):
+class RecoveryStats(ApiModel):
     """How incidents of a kind ended."""
 
     kind: str
@@ -73,7 +73,7 @@ class RecoveryOut(ApiModel):
     escalations: int
 
 
-class RescueOut(ApiModel):
+class RungEffectOut(ApiModel):
     """What a rung, prompt or model saved, at what price."""
 
     rung: str
@@ -87,24 +87,24 @@ class RescueOut(ApiModel):
     mean_seconds: float | None = None
 
 
-class DayValue(ApiModel):
+class DailyValue(ApiModel):
     """A figure on one day."""
 
     at: float
     value: float | None
 
 
-class Tile(ApiModel):
+class KpiTile(ApiModel):
     """One figure of success, with its goal and its trend by day."""
 
     id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
     value: float | None
     goal: float | None
     of: int
-    trend: list[DayValue]
+    trend: list[DailyValue]
 
 
-class GroupOut(ApiModel):
+class FailureGroupOut(ApiModel):
     """Failures that are the same trouble."""
 
     project: str
@@ -123,4 +123,4 @@ class GroupOut(ApiModel):
 class SnoozeIn(ApiModel):
     """How long nobody wants to hear of it."""
 
-    hours: Annotated[Number, Field(gt=0, le=8_760)] = 24.0
+    hours: Annotated[StrictNumber, Field(gt=0, le=8_760)] = 24.0

@@ -30,13 +30,13 @@ def _number(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
-Number = Annotated[float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
-Text = Annotated[str, Field(max_length=200)]
+StrictInteger = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
+StrictNumber = Annotated[float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=200_000)]
 
 
-class Done(ApiModel):
+class ActionResult(ApiModel):
     """What came of an act."""
 
     how: Literal["ordered", "replayed", "answered", "switched", "said"]

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class BudgetsIn(ApiModel):
     """What may be spent, in US dollars: in a month by all, by each project, and by any one session."""
 
-    monthly: Annotated[Number, Field(ge=0, le=1e9)] | None = None
-    session: Annotated[Number, Field(ge=0, le=1e9)] | None = None
-    projects: dict[str, Annotated[Number, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
+    monthly: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
+    session: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
+    projects: dict[str, Annotated[StrictNumber, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
 
 
 class BudgetOut(ApiModel):

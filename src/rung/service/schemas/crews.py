@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rung.service.schemas.base import ApiModel
-from rung.service.schemas.incidents import Moment
+from rung.service.schemas.incidents import TimelineEntry
 
-Act = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
+TaskAction = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
 
 
-class LeaderOut(ApiModel):
+class CoordinatorOut(ApiModel):
     """The conductor or its watchdog."""
 
     state: str
@@ -26,8 +26,8 @@ class CrewOut(ApiModel):
     name: str
     place: str
     trouble: str
-    conductor: LeaderOut | None
-    watchdog: LeaderOut | None
+    conductor: CoordinatorOut | None
+    watchdog: CoordinatorOut | None
     counts: dict[str, int]
     tasks: int
     for_person: int
@@ -70,7 +70,7 @@ class CrewMessage(ApiModel):
     at: float | None
 
 
-class WorkerOut(ApiModel):
+class WorkerProcessOut(ApiModel):
     """A process that was started for a task."""
 
     session: str
@@ -97,13 +97,13 @@ class TaskDetail(TaskOut):
     started_at: float | None
     completed_at: float | None
     incident: str | None
-    can: list[Act]
+    can: list[TaskAction]
     messages: list[CrewMessage]
-    workers: list[WorkerOut]
-    story: list[Moment]
+    workers: list[WorkerProcessOut]
+    story: list[TimelineEntry]
 
 
-class WordsIn(ApiModel):
+class OperatorMessageIn(ApiModel):
     """What a person says."""
 
     words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Text
+from rung.service.schemas.base import ApiModel, ShortText
 
 
-class Retry(ApiModel):
+class ScheduledRetry(ApiModel):
     """What a waiting recovery waits for: which attempt comes next, of how many, and when."""
 
     attempt: int
@@ -64,7 +64,7 @@ class RungOut(ApiModel):
     dollars: float
 
 
-class Moment(ApiModel):
+class TimelineEntry(ApiModel):
     """One event, told."""
 
     n: int
@@ -86,7 +86,7 @@ class FieldChange(ApiModel):
     after: str
 
 
-class Choice(ApiModel):
+class AskOption(ApiModel):
     """An answer that can be given."""
 
     id: str
@@ -101,7 +101,7 @@ class AskOut(ApiModel):
     at: float
     project: str
     question: str
-    options: list[Choice]
+    options: list[AskOption]
     estimate: float | None
 
 
@@ -109,16 +109,16 @@ class IncidentDetail(IncidentOut):
     """An incident, whole."""
 
     rungs: list[RungOut]
-    timeline: list[Moment]
+    timeline: list[TimelineEntry]
     changes: list[FieldChange]
     outcome: dict[str, Any]
     ask: AskOut | None
-    retry: Retry | None
+    retry: ScheduledRetry | None
     result: str | None
 
 
 class AnswerIn(ApiModel):
     """The chosen option."""
 
-    option: Text
+    option: ShortText
     note: Annotated[str, Field(max_length=2_000)] = ""

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
-class Me(ApiModel):
+class CurrentUser(ApiModel):
     """Who asks, and what they may do."""
 
     name: str
@@ -45,7 +45,7 @@ class TokenIn(ApiModel):
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     role: Literal["read", "act", "admin"]
-    days: Annotated[Number, Field(gt=0, le=3_650)] | None = None
+    days: Annotated[StrictNumber, Field(gt=0, le=3_650)] | None = None
 
 
 class TokenOut(ApiModel):

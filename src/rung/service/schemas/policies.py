@@ -6,20 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, Number, Text, Whole
+from rung.service.schemas.base import ApiModel, LongText, StrictNumber, ShortText, StrictInteger
 
 
 class PolicyIn(ApiModel):
     """A policy as it is set. The short names are for the commonest settings; `settings` takes all of ours."""
 
-    name: Text | None = None
-    max_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
-    backoff_base: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    backoff_multiplier: Annotated[Number, Field(ge=1, le=1_000)] | None = None
-    max_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    retryable_errors: Annotated[list[Text], Field(max_length=100)] | None = None
+    name: ShortText | None = None
+    max_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
+    backoff_base: Annotated[StrictNumber, Field(ge=0, le=86_400)] | None = None
+    backoff_multiplier: Annotated[StrictNumber, Field(ge=1, le=1_000)] | None = None
+    max_backoff: Annotated[StrictNumber, Field(ge=0, le=86_400)] | None = None
+    retryable_errors: Annotated[list[ShortText], Field(max_length=100)] | None = None
     auto_escalate: Annotated[bool, Field(strict=True)] | None = None
-    escalate_after_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
+    escalate_after_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
     settings: dict[str, Any] | None = None
     toml: LongText | None = None
 
@@ -46,7 +46,7 @@ class PolicyOut(ApiModel):
     waits: list[float]
 
 
-class Value(ApiModel):
+class PolicyValue(ApiModel):
     """A value in force, and where it comes from."""
 
     key: str
@@ -59,10 +59,10 @@ class EffectivePolicy(ApiModel):
 
     project: str
     policy: PolicyOut
-    values: list[Value]
+    values: list[PolicyValue]
 
 
-class Template(ApiModel):
+class PolicyTemplate(ApiModel):
     """A policy to begin with."""
 
     id: str
@@ -79,7 +79,7 @@ class ProjectPolicy(ApiModel):
     who: str
 
 
-class Valid(ApiModel):
+class PolicyValidation(ApiModel):
     """What is wrong with a policy, if anything."""
 
     valid: bool
@@ -92,11 +92,11 @@ class BacktestIn(ApiModel):
     """What would this policy have done?"""
 
     policy: PolicyIn
-    project: Text | None = None
-    since: Number | None = None
+    project: ShortText | None = None
+    since: StrictNumber | None = None
 
 
-class Differing(ApiModel):
+class BacktestDifference(ApiModel):
     """One incident that would have gone otherwise."""
 
     incident: str
@@ -116,5 +116,5 @@ class BacktestOut(ApiModel):
     attempts_saved: int
     seconds_saved: float
     dollars_saved: float
-    differing: list[Differing]
+    differing: list[BacktestDifference]
     cannot_know: list[str]

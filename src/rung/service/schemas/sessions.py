@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, Text
-from rung.service.schemas.incidents import IncidentOut, Retry
+from rung.service.schemas.base import ApiModel, LongText, ShortText
+from rung.service.schemas.incidents import IncidentOut, ScheduledRetry
 
 SessionStatus = Literal[
     "running", "retrying", "waiting", "succeeded", "recovered", "partial", "blocked", "failed", "open", ""
@@ -38,7 +38,7 @@ class SessionOut(ApiModel):
     failures: int
     dollars: float
     last_failure: LastFailure | None
-    retry: Retry | None
+    retry: ScheduledRetry | None
 
 
 class SessionPage(ApiModel):
@@ -67,7 +67,7 @@ class AttemptOut(ApiModel):
     rule: str
 
 
-class Escalation(ApiModel):
+class ModelChange(ApiModel):
     """A change of model."""
 
     from_model: str
@@ -79,7 +79,7 @@ class Escalation(ApiModel):
     by: str
 
 
-class SpentOn(ApiModel):
+class ModelCost(ApiModel):
     """What a model cost in a session."""
 
     model: str
@@ -92,19 +92,19 @@ class SessionDetail(SessionOut):
 
     attempts_made: list[AttemptOut]
     recoveries: list[IncidentOut]
-    model_changes: list[Escalation]
-    cost: list[SpentOn]
+    model_changes: list[ModelChange]
+    cost: list[ModelCost]
 
 
 class RetryIn(ApiModel):
     """Try again: as it was, told of the error, on another model, or with a prompt of one's own."""
 
     mode: Literal["plain", "context", "model", "prompt"] = "plain"
-    model: Text | None = None
+    model: ShortText | None = None
     prompt: LongText | None = None
 
 
-class Preview(ApiModel):
+class RetryPreview(ApiModel):
     """What would be sent."""
 
     incident: str
@@ -119,7 +119,7 @@ class Preview(ApiModel):
 class EscalateIn(ApiModel):
     """To which model, or the token of the estimate that is confirmed."""
 
-    to_model: Text | None = None
+    to_model: ShortText | None = None
     confirm: Annotated[str, Field(max_length=500)] | None = None
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import ASKS, CONDUCTOR, ESCALATED, STOP, WATCHDOG, TaskState
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
-from rung.store.crew.trigger_conditions import quoted
+from rung.store.crew.rows import COLUMNS, SELECT_TASK, IS_WORKER_SQL, task_from_row
+from rung.store.crew.trigger_conditions import literals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import ProcessRow, TaskRow
     from rung.store.crew.table import CrewTable
 
-MOST: Final = 50  # processes of a task
-FACTS: Final = ("paused", "halted", STOP)
+MAX_PROCESSES: Final = 50  # processes of a task
+SHOWN_FACTS: Final = ("paused", "halted", STOP)
 _PERSON: Final = (
     f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS}%'"
     f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
@@ -31,7 +31,7 @@ _FIRST: Final = (  # after those for a person: who waits for an answer, who work
 )
 _RANK: Final = (
     f"CASE WHEN {_PERSON} THEN 0 "
-    + " ".join(f"WHEN state IN ({quoted(states)}) THEN {rank}" for rank, states in enumerate(_FIRST, 1))
+    + " ".join(f"WHEN state IN ({literals(states)}) THEN {rank}" for rank, states in enumerate(_FIRST, 1))
     + f" ELSE {len(_FIRST) + 1} END"
 )
 _LIKE: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
@@ -61,10 +61,10 @@ class BoardPage:
     after: str
 
 
-def head(table: CrewTable) -> BoardHeader:
+def load_header(table: CrewTable) -> BoardHeader:
     """Who leads the crew, and how many tasks are where."""
-    ((waiting,),) = table.connection.execute(f"SELECT count(*) FROM orchestration_tasks WHERE {WORKERS} AND {_PERSON}")
-    facts = {name: table.fact(name) or "" for name in FACTS}
+    ((waiting,),) = table.connection.execute(f"SELECT count(*) FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND {_PERSON}")
+    facts = {name: table.get_fact(name) or "" for name in SHOWN_FACTS}
     return BoardHeader(
         conductor=table.task(CONDUCTOR),
         watchdog=table.task(WATCHDOG),
@@ -74,9 +74,9 @@ def head(table: CrewTable) -> BoardHeader:
     )
 
 
-def page(  # what may be asked for
+def load_page(  # what may be asked for
     table: CrewTable,
-    most: int,
+    limit: int,
     *,
     after: str = "",
     states: Sequence[TaskState] = (),
@@ -84,9 +84,9 @@ def page(  # what may be asked for
     for_person: bool = False,
 ) -> BoardPage:
     """Tasks, those that need a person first, then those at work; `after` is where an earlier page ended."""
-    where, values = [WORKERS], list[Any]()
+    where, values = [IS_WORKER_SQL], list[Any]()
     if states:
-        where.append(f"state IN ({quoted(states)})")
+        where.append(f"state IN ({literals(states)})")
     if for_person:
         where.append(_PERSON)
     if text:
@@ -95,11 +95,11 @@ def page(  # what may be asked for
     if after:
         where.append(f"({_RANK}, task_id) > (?, ?)")
         values += _place(after)
-    sql = f"{SELECT.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
-    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(most) + 1}", values)
-    found = [task(row[:-1]) for row in rows[:most]]
-    more = len(rows) > most
-    return BoardPage(tasks=found, after=f"{rows[most - 1][-1]}.{found[-1].task_id}" if more else "")
+    sql = f"{SELECT_TASK.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
+    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(limit) + 1}", values)
+    found = [task_from_row(row[:-1]) for row in rows[:limit]]
+    more = len(rows) > limit
+    return BoardPage(tasks=found, after=f"{rows[limit - 1][-1]}.{found[-1].task_id}" if more else "")
 
 
 def _place(after: str) -> tuple[int, str]:
@@ -109,12 +109,12 @@ def _place(after: str) -> tuple[int, str]:
     return int(rank), name
 
 
-def worker_row(table: CrewTable, task_id: str) -> TaskRow | None:
+def worker_task(table: CrewTable, task_id: str) -> TaskRow | None:
     """A task for workers, if there is one of this name."""
-    found = table.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
-    return task(found[0]) if found else None
+    found = table.connection.execute(f"{SELECT_TASK} WHERE task_id = ? AND {IS_WORKER_SQL}", [task_id])
+    return task_from_row(found[0]) if found else None
 
 
-def processes_of(table: CrewTable, task_id: str) -> list[ProcessRow]:
+def recent_processes(table: CrewTable, task_id: str) -> list[ProcessRow]:
     """The processes that were started for a task, the newest first."""
-    return table.processes(alive_only=False, task_id=task_id)[: -MOST - 1 : -1]
+    return table.processes(alive_only=False, task_id=task_id)[: -MAX_PROCESSES - 1 : -1]

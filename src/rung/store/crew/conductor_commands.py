@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.crew.contract import CONDUCTOR, FALLBACK, RESERVED, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, is_number
 from rung.store.crew.connection import transaction
-from rung.store.crew.rows import ProcessRow, RestartRow, stored
-from rung.store.crew.trigger_conditions import NOW
+from rung.store.crew.rows import ProcessRow, RestartRow, encode_columns
+from rung.store.crew.trigger_conditions import NOW_SQL
 from rung.store.crew.worker_commands import WorkerCommands
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ _PROCESS: Final = "session_id, task_id, launched_at, ended_at, exit_code, comman
 class ConductorCommands(WorkerCommands):
     """The conductor's side of the table."""
 
-    def add(self, new: NewTask) -> None:
+    def add_task(self, new: NewTask) -> None:
         """A new task: its row and its instruction, both or neither."""
         _checked(new)
         columns = {
             "instruction_path": new.instruction_path or None,
             "stale_after": float(new.stale_after),
-            **stored(
+            **encode_columns(
                 {
                     name: getattr(new, name)
                     for name in ("title", "depends_on", "priority", "command", "workdir", "writes")
                 }
             ),
-            **stored({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
+            **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
         }
         with transaction(self.connection):
             if self.task(new.task_id) is not None:
@@ -48,11 +48,11 @@ class ConductorCommands(WorkerCommands):
                 [new.task_id, *columns.values()],
             )
             body = new.instruction or new.instruction_path or new.title
-            self._say(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+            self._insert_message(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
-    def answer(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the contract's word
+    def reply(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the contract's word
         """Say something and move the task; False, and nothing said, where it has moved on since it was read."""
-        values = stored(columns)
+        values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
         with transaction(self.connection):
             moved = self.connection.execute(
@@ -61,12 +61,12 @@ class ConductorCommands(WorkerCommands):
                 [to, *values.values(), task.task_id, task.state, task.generation],
             )
             if moved and body:
-                self._say(task.task_id, CONDUCTOR, body, type)
+                self._insert_message(task.task_id, CONDUCTOR, body, type)
         return bool(moved)
 
-    def change(self, task_id: str, **columns: Any) -> None:
+    def update_columns(self, task_id: str, **columns: Any) -> None:
         """Change what is not a state: columns of ours."""
-        values = stored(columns)
+        values = encode_columns(columns)
         if values:
             names = ", ".join(f"{name} = ?" for name in values)
             self.connection.execute(
@@ -74,37 +74,37 @@ class ConductorCommands(WorkerCommands):
                 [*values.values(), task_id],
             )
 
-    def own_state(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
+    def heartbeat_self(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
         """A heartbeat of the conductor or the watchdog; and a move, and who it is now."""
         if who not in RESERVED:
             raise ConfigError("who", who, f"one of {', '.join(RESERVED)}")
-        sets, values = [f"last_heartbeat = {NOW}"], list[Any]()
+        sets, values = [f"last_heartbeat = {NOW_SQL}"], list[Any]()
         if state is not None:
             sets, values = [*sets, "state = ?"], [*values, state]
         if session:
-            sets, values = [*sets, "session_id = ?", f"started_at = {NOW}"], [*values, session]
+            sets, values = [*sets, "session_id = ?", f"started_at = {NOW_SQL}"], [*values, session]
         self.connection.execute(
             f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?",
             [*values, who],
         )
 
-    def drop_fallback(self, session: str) -> None:
+    def delete_fallback(self, session: str) -> None:
         """Forget that a session was blocked."""
         self.connection.execute("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK + session])
 
     # -- processes ------------------------------------------------------------------------------------
 
-    def launched(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
+    def record_launch(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
         """Write down that a process is started for a task: before it is, so that a successor knows of it."""
         self.connection.execute(
-            f"INSERT INTO crew_processes ({_PROCESS}) VALUES (?, ?, {NOW}, NULL, NULL, ?)",
+            f"INSERT INTO crew_processes ({_PROCESS}) VALUES (?, ?, {NOW_SQL}, NULL, NULL, ?)",
             [session, task_id, json.dumps(list(command))],
         )
 
-    def ended(self, session: str, exit_code: int | None = None) -> None:
+    def record_exit(self, session: str, exit_code: int | None = None) -> None:
         """Write down that it is no more."""
         self.connection.execute(
-            f"UPDATE crew_processes SET ended_at = {NOW}, exit_code = ? WHERE session_id = ? AND ended_at IS NULL",
+            f"UPDATE crew_processes SET ended_at = {NOW_SQL}, exit_code = ? WHERE session_id = ? AND ended_at IS NULL",
             [exit_code, session],
         )
 
@@ -124,10 +124,10 @@ class ConductorCommands(WorkerCommands):
 
     # -- restarts and facts ---------------------------------------------------------------------------
 
-    def restart(self, task_id: str, why: str) -> None:
+    def record_restart(self, task_id: str, why: str) -> None:
         """Write down a restart."""
         self.connection.execute(
-            f"INSERT INTO crew_restarts (at, task_id, why) VALUES ({NOW}, ?, ?)",
+            f"INSERT INTO crew_restarts (at, task_id, why) VALUES ({NOW_SQL}, ?, ?)",
             [task_id, why],
         )
 
@@ -142,7 +142,7 @@ class ConductorCommands(WorkerCommands):
             RestartRow(id=number, at=at, task_id=task, why=why, age=seconds) for number, at, task, why, seconds in rows
         ]
 
-    def fact(self, name: str) -> str | None:
+    def get_fact(self, name: str) -> str | None:
         """Something the crew remembers."""
         found = self.connection.execute("SELECT value FROM crew_facts WHERE name = ?", [name])
         return found[0][0] if found else None

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import Row
 
-APPLICATION: Final = 0x52554E43  # "RUNC": neither a journal nor another program's file is taken for a crew's table
-LEAST: Final = 512  # bytes of any database
-WAIT: Final = 30_000  # milliseconds for others' commits: in this mode everybody waits for everybody
-NONE_YET: Final = "there is no crew's table yet: rung crew init --db {url}"
+APPLICATION_ID: Final = 0x52554E43  # "RUNC": neither a journal nor another program's file is taken for a crew's table
+MIN_FILE_BYTES: Final = 512  # bytes of any database
+BUSY_TIMEOUT_MS: Final = 30_000  # milliseconds for others' commits: in this mode everybody waits for everybody
+NO_TABLE: Final = "there is no crew's table yet: rung crew init --db {url}"
 
 
 class CrewTransactions(Protocol):
@@ -79,14 +79,14 @@ class SqliteCrewConnection:
         *,
         create: bool,
         clock: Callable[[], float] | None,
-        standard: bool = False,
-        wait_ms: int = WAIT,
+        use_stdlib: bool = False,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> None:
-        self._wait_ms = wait_ms
+        self._wait_ms = busy_timeout_ms
         self.path = Path(place).expanduser()
         self.url = str(self.path)
         self._fresh = _prepare(self.path, create=create)
-        self._driver = None if standard else _apsw()
+        self._driver = None if use_stdlib else _apsw()
         self.error: type[Exception] = sqlite3.Error if self._driver is None else self._driver.error
         try:
             self.raw: Any = self._opened()
@@ -113,13 +113,13 @@ class SqliteCrewConnection:
             if clock is not None:
                 from rung.store.crew import sqlite_time
 
-                sqlite_time.put(self.raw, clock)
+                sqlite_time.install_clock(self.raw, clock)
             if create:
                 self._create()
         except self.error as error:
             raise self._wrong(error) from None
-        if self._execute("PRAGMA application_id") != [(APPLICATION,)]:
-            raise StoreError(f"{self.url}: {NONE_YET.format(url=self.url)}")
+        if self._execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
+            raise StoreError(f"{self.url}: {NO_TABLE.format(url=self.url)}")
         version = self.execute("SELECT value FROM crew_facts WHERE name = 'version'")
         if version != [(str(schema.VERSION),)]:
             raise StoreError(f"{self.url}: is of another version of Rung ({version}); this one knows {schema.VERSION}")
@@ -128,15 +128,15 @@ class SqliteCrewConnection:
         """Refuse another program's file. The tables are counted first: another process may create them meanwhile."""
         ((things,),) = self._execute("SELECT count(*) FROM sqlite_master")
         ((application,),) = self._execute("PRAGMA application_id")
-        if things and application != APPLICATION:
+        if things and application != APPLICATION_ID:
             raise StoreError(f"{self.url}: is not a crew's table: it is another program's SQLite file, or a journal")
 
     def _create(self) -> None:
         with transaction(self):
-            if self._execute("PRAGMA application_id") != [(APPLICATION,)]:  # of several who come at once, one makes it
-                for statement in schema.sqlite():
+            if self._execute("PRAGMA application_id") != [(APPLICATION_ID,)]:  # of several who come at once, one makes it
+                for statement in schema.sqlite_statements():
                     self._execute(statement)
-                self._execute(f"PRAGMA application_id={APPLICATION}")
+                self._execute(f"PRAGMA application_id={APPLICATION_ID}")
 
     def _wrong(self, error: Exception) -> Exception:
         code = self._code(error) & 0xFF
@@ -205,13 +205,13 @@ def _prepare(path: Path, *, create: bool) -> bool:
         if path.exists():
             if not path.is_file():
                 raise StoreError(f"{url}: is no plain file")
-            if 0 < path.stat().st_size < LEAST:
+            if 0 < path.stat().st_size < MIN_FILE_BYTES:
                 raise StoreError(f"{url}: is not a crew's table: it is no SQLite file")
             if not os.access(path, os.R_OK | os.W_OK):
                 raise StoreError(f"{url}: may not be read and written by this user")
             return False
         if not create:
-            raise StoreError(f"{url}: {NONE_YET.format(url=url)}")
+            raise StoreError(f"{url}: {NO_TABLE.format(url=url)}")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))

@@ -8,7 +8,7 @@ from rung.core.domain.errors import IllegalTransition, StoreError
 from rung.store.backends.postgres import WRITER, PostgresBackend, PostgresConnection
 from rung.store.crew import schema
 from rung.store.crew.connection import transaction
-from rung.store.crew.schema_postgres import postgres
+from rung.store.crew.schema_postgres import postgres_statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ class _Backend(PostgresBackend):
     def _make(self, connection: PostgresConnection) -> None:
         with transaction(connection):
             if not _there(connection):  # of several who come at once, one makes it
-                for statement in postgres():
+                for statement in postgres_statements():
                     connection.execute(statement)
 
 

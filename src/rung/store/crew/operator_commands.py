@@ -55,31 +55,31 @@ _ACTS: Final = {
 }
 
 
-def tell(
-    table: CrewTable, task_id: str, words: str, how: OperatorReply = OperatorReply.TELL, *, version: str = ""
+def reply_to_task(
+    table: CrewTable, task_id: str, words: str, reply: OperatorReply = OperatorReply.TELL, *, version: str = ""
 ) -> TaskRow:
     """Say words to a task's worker, or answer what it waits for; `version`: only if it still is that one."""
-    task = table.known(task_id)
+    task = table.require_task(task_id)
     if version and version != task.version:
         raise TaskChanged(
             f"{task_id} has moved on meanwhile (it is {task.version} now, not {version}): look at it again"
         )
-    if how is OperatorReply.TELL:
-        table.say(task_id, PERSON, words, MessageType.INSTRUCTION)
+    if reply is OperatorReply.TELL:
+        table.post_message(task_id, PERSON, words, MessageType.INSTRUCTION)
         return task
-    act = _ACTS[how]
+    act = _ACTS[reply]
     if act.to is task.state:
         raise IllegalTransition(refusal(task.state).removeprefix("rung: "))
-    if not table.answer(task, act.to, words, act.type, **act.columns):
+    if not table.reply(task, act.to, words, act.type, **act.columns):
         raise TaskChanged(f"{task_id} has moved on meanwhile: look at it again")
-    return table.known(task_id)
+    return table.require_task(task_id)
 
 
-def possible(task: TaskRow) -> tuple[OperatorReply, ...]:
+def allowed_replies(task: TaskRow) -> tuple[OperatorReply, ...]:
     """What a person may say to a task as it is now."""
     holds = {
         TransitionGuard.ALWAYS: True,
-        TransitionGuard.STALE: task.stale,
+        TransitionGuard.STALE: task.is_stale,
         TransitionGuard.WARNED: task.last_error == WARNING,
     }
     after = {
@@ -89,6 +89,6 @@ def possible(task: TaskRow) -> tuple[OperatorReply, ...]:
     return (*said, *(word for word, act in _ACTS.items() if act.to in after))
 
 
-def stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
+def request_stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
     """End the crew in order at the conductor's next look; or only this conductor, and another takes over."""
     table.set_fact(STOP, f"{HAND_OVER}{why}" if hand_over else why)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import FALLBACK, MessageType, TaskState
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.rows import SELECT, WORKERS, CrewMessageRow, TaskRow, task
+from rung.store.crew.rows import SELECT_TASK, IS_WORKER_SQL, CrewMessageRow, TaskRow, task_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,37 +23,37 @@ class CrewQueries:
 
     def task(self, task_id: str) -> TaskRow | None:
         """One row, of any kind."""
-        found = self.connection.execute(f"{SELECT} WHERE task_id = ?", [task_id])
-        return task(found[0]) if found else None
+        found = self.connection.execute(f"{SELECT_TASK} WHERE task_id = ?", [task_id])
+        return task_from_row(found[0]) if found else None
 
-    def known(self, task_id: str) -> TaskRow:
+    def require_task(self, task_id: str) -> TaskRow:
         """A worker's row that has to be there."""
-        found = self.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
+        found = self.connection.execute(f"{SELECT_TASK} WHERE task_id = ? AND {IS_WORKER_SQL}", [task_id])
         if not found:
             raise ConfigError("task", task_id, f"a task of this crew: {self._some()}")
-        return task(found[0])
+        return task_from_row(found[0])
 
     def _some(self) -> str:
         names = self.connection.execute(
-            f"SELECT task_id FROM orchestration_tasks WHERE {WORKERS} ORDER BY task_id LIMIT 6"
+            f"SELECT task_id FROM orchestration_tasks WHERE {IS_WORKER_SQL} ORDER BY task_id LIMIT 6"
         )
         return (", ".join(name for (name,) in names[:5]) or "none yet") + (" …" if len(names) > 5 else "")  # noqa: PLR2004  # of six, five are shown
 
     def tasks(self, *states: TaskState) -> list[TaskRow]:
         """Workers' rows in these states, or in any; the most urgent first."""
         wanted = f" AND state IN ({_marks(states)})" if states else ""
-        return self._tasks(f"{WORKERS}{wanted}", states)
+        return self._tasks(f"{IS_WORKER_SQL}{wanted}", states)
 
     def fallbacks(self) -> list[TaskRow]:
         """Rows of sessions that were blocked."""
         return self._tasks("substr(task_id, 1, 9) = ?", [FALLBACK])
 
     def _tasks(self, where: str, values: Sequence[Any]) -> list[TaskRow]:
-        return [task(row) for row in self.connection.execute(f"{SELECT} WHERE {where} {_ORDER}", values)]
+        return [task_from_row(row) for row in self.connection.execute(f"{SELECT_TASK} WHERE {where} {_ORDER}", values)]
 
     def counts(self) -> dict[TaskState, int]:
         """How many workers' rows are in each state; those that have none are there too."""
-        sql = f"SELECT state, count(*) FROM orchestration_tasks WHERE {WORKERS} GROUP BY state"
+        sql = f"SELECT state, count(*) FROM orchestration_tasks WHERE {IS_WORKER_SQL} GROUP BY state"
         return dict.fromkeys(TaskState, 0) | {
             TaskState(state): number for state, number in self.connection.execute(sql)
         }

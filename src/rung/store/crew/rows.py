@@ -11,8 +11,8 @@ from rung.core.crew.contract import ASKS, ESCALATED, RESERVED, STALE, MessageTyp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-AGE: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
-PROGRESS_AGE: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
+HEARTBEAT_AGE_SQL: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+PROGRESS_AGE_SQL: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class TaskRow:
     progress_age: float | None = None  # the same, since it said something new of its progress, or began
 
     @property
-    def stale(self) -> bool:
+    def is_stale(self) -> bool:
         """No sign of life for longer than it may be, or never one."""
         return self.heartbeat_age is None or self.heartbeat_age > self.stale_after
 
@@ -78,7 +78,7 @@ _ASKED: Final = ", ".join(
     f"coalesce({name}, '')" if name in _TEXTS else f"coalesce({name}, 0)" if name == "retry_count" else name
     for name in COLUMNS
 )
-SELECT: Final = f"SELECT {_ASKED}, {AGE}, {PROGRESS_AGE} FROM orchestration_tasks"
+SELECT_TASK: Final = f"SELECT {_ASKED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL} FROM orchestration_tasks"
 _AT: Final = {name: place for place, name in enumerate(COLUMNS)}
 _STATE, _OPEN, _APPROVED = _AT["state"], _AT["open_for_claim"], _AT["approved"]
 _DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _AT["depends_on"], _AT["writes"], _AT["command"], _AT["history"]
@@ -89,16 +89,16 @@ _FILL: Final = tuple(getattr(TaskRow, field.name).__set__ for field in fields(Ta
 _CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries"}
 
 
-def task(row: Sequence[Any]) -> TaskRow:
+def task_from_row(row: Sequence[Any]) -> TaskRow:
     """The task of a row that SELECT gave."""
     values = list(row)
     values[_STATE] = _STATES[values[_STATE]]
     values[_OPEN] = values[_OPEN] == 1
     values[_APPROVED] = values[_APPROVED] == 1
-    values[_DEPENDS_ON] = texts(values[_DEPENDS_ON])
-    values[_WRITES] = texts(values[_WRITES])
+    values[_DEPENDS_ON] = parse_list(values[_DEPENDS_ON])
+    values[_WRITES] = parse_list(values[_WRITES])
     if values[_COMMAND] is not None:
-        values[_COMMAND] = texts(values[_COMMAND]) or None
+        values[_COMMAND] = parse_list(values[_COMMAND]) or None
     if values[_HISTORY] is not None:
         values[_HISTORY] = _json(values[_HISTORY])
     made = TaskRow.__new__(TaskRow)
@@ -107,7 +107,7 @@ def task(row: Sequence[Any]) -> TaskRow:
     return made
 
 
-def texts(text: str | None) -> tuple[str, ...]:
+def parse_list(text: str | None) -> tuple[str, ...]:
     """A column that is a list."""
     if text is None or text == "[]":
         return ()
@@ -123,7 +123,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def stored(columns: dict[str, Any]) -> dict[str, Any]:
+def encode_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Columns that may be changed, with their values as the store keeps them."""
     for name in columns:
         if name not in _CHANGEABLE:
@@ -205,6 +205,6 @@ class RestartRow:
     age: float  # seconds
 
 
-WORKERS: Final = (
+IS_WORKER_SQL: Final = (
     f"task_id NOT IN ({', '.join(repr(name) for name in RESERVED)}) AND substr(task_id, 1, 9) <> 'fallback-'"
 )

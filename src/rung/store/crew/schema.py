@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION: Final = 1
-_STATES: Final = trigger_conditions.quoted(TaskState)
+_STATES: Final = trigger_conditions.literals(TaskState)
 
 # {serial}, {real} and {now} are what the stores differ in.
 TABLES: Final = (
@@ -86,7 +86,7 @@ TABLES: Final = (
     "CREATE INDEX idx_processes_ended ON crew_processes (ended_at)",
     "CREATE INDEX idx_processes_task ON crew_processes (task_id)",
 )
-ROWS: Final = (
+INITIAL_ROWS: Final = (
     f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
     f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{CONDUCTOR}', 'watching')",
     f"INSERT INTO crew_facts (name, value) VALUES ('version', '{VERSION}')",
@@ -95,19 +95,19 @@ _WORDS: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURREN
 _TASKS: Final = "ON orchestration_tasks"
 
 
-def sqlite() -> Iterator[str]:
+def sqlite_statements() -> Iterator[str]:
     """Everything, statement by statement."""
     for table in TABLES:
         yield table.format(**_WORDS)
     yield from _refusals()
     yield from _effects()
-    yield from ROWS
+    yield from INITIAL_ROWS
 
 
 def _refusal(name: str, when: str, condition: str, words: str) -> str:
     return (
         f"CREATE TRIGGER crew_{name} BEFORE {when} WHEN {condition}\n"
-        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.text(words)}); END"
+        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.literal(words)}); END"
     )
 
 
@@ -116,40 +116,40 @@ def _refusals() -> Iterator[str]:
     for before in TaskState:
         condition = f"OLD.state = '{before}' AND {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}"
         yield _refusal(
-            f"from_{before}", moved, f"{condition} AND NOT {trigger_conditions.may_move(before)}", refusal(before)
+            f"from_{before}", moved, f"{condition} AND NOT {trigger_conditions.allowed_transition(before)}", refusal(before)
         )
         for name in RESERVED:
             condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.MOVED}"
-            allowed = trigger_conditions.may_move(before, name)
+            allowed = trigger_conditions.allowed_transition(before, name)
             label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
             yield _refusal(label, moved, f"{condition} AND NOT {allowed}", refusal(before, name))
     yield (
-        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.LOST}\n"
+        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CLAIM_LOST}\n"
         "BEGIN SELECT RAISE(IGNORE); END"
     )
     session = f"UPDATE OF session_id {_TASKS}"
-    hands = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CHANGED_HANDS} AND NOT ({trigger_conditions.LOST})"
+    hands = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.ILLEGAL_OWNER_CHANGE} AND NOT ({trigger_conditions.CLAIM_LOST})"
     less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
     again = f"NOT ({trigger_conditions.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
-    yield _refusal("hands", session, hands, trigger_conditions.SAYS_HANDS)
+    yield _refusal("hands", session, hands, trigger_conditions.OWNER_CHANGE_ERROR)
     yield _refusal(
         "fallback",
         moved,
         f"{trigger_conditions.is_fallback('OLD')} AND {trigger_conditions.MOVED}",
-        trigger_conditions.SAYS_FALLBACK,
+        trigger_conditions.FALLBACK_ERROR,
     )
     yield _refusal(
-        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.SAYS_RENAMED
+        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.RENAME_ERROR
     )
-    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, trigger_conditions.SAYS_LESS)
-    yield _refusal("begin", f"INSERT {_TASKS}", trigger_conditions.BAD_BEGIN, trigger_conditions.SAYS_BEGIN)
-    yield _refusal("again", f"INSERT {_TASKS}", again, trigger_conditions.SAYS_AGAIN)
+    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, trigger_conditions.DECREASE_ERROR)
+    yield _refusal("begin", f"INSERT {_TASKS}", trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR)
+    yield _refusal("again", f"INSERT {_TASKS}", again, trigger_conditions.DUPLICATE_TASK_ERROR)
     yield _refusal(
-        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.SAYS_DELETE
+        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.DELETE_ERROR
     )
     said = "INSERT ON orchestration_messages"
-    yield _refusal("message_type", said, trigger_conditions.NOT_A_TYPE, trigger_conditions.SAYS_TYPE)
-    yield _refusal("message_owner", said, trigger_conditions.NOT_ITS_OWN, trigger_conditions.SAYS_OWN)
+    yield _refusal("message_type", said, trigger_conditions.UNKNOWN_MESSAGE_TYPE, trigger_conditions.MESSAGE_TYPE_ERROR)
+    yield _refusal("message_owner", said, trigger_conditions.SENDER_NOT_OWNER, trigger_conditions.NOT_OWNER_ERROR)
 
 
 def _effects() -> Iterator[str]:
@@ -165,8 +165,8 @@ def _effects() -> Iterator[str]:
         f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.EFFECTS['last_heartbeat']} {this}; END"
     )
     yield (
-        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.AHEAD}\n"
-        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW} {this}; END"
+        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.HEARTBEAT_IN_FUTURE}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW_SQL} {this}; END"
     )
     number = "CAST(substr(NEW.message, 12) AS INTEGER)"
     named = "upper(substr(NEW.message, 1, 80)) GLOB 'CHECKPOINT [0-9]*:*'"

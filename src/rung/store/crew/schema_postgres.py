@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.crew.contract import RESERVED, TaskState, refusal
 from rung.store.backends.postgres import LOCK
 from rung.store.crew import trigger_conditions
-from rung.store.crew.schema import ROWS, TABLES
+from rung.store.crew.schema import INITIAL_ROWS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ BEGIN RETURN to_char(crew_time(said) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'
 )
 
 
-def postgres() -> Iterator[str]:
+def postgres_statements() -> Iterator[str]:
     """Everything, statement by statement."""
     yield from _FUNCTIONS
     for table in TABLES:
@@ -59,7 +59,7 @@ def postgres() -> Iterator[str]:
     yield _trigger("crew_deletes", f"BEFORE DELETE {tasks} FOR EACH ROW", "crew_deletes")
     yield _trigger("crew_says", f"BEFORE INSERT {messages} FOR EACH ROW", "crew_says")
     yield _trigger("crew_said", f"AFTER INSERT {messages} FOR EACH ROW", "crew_said")
-    yield from ROWS
+    yield from INITIAL_ROWS
 
 
 def _function(name: str, body: str, declare: str = "given RECORD;") -> str:
@@ -74,7 +74,7 @@ def _trigger(name: str, when: str, function: str) -> str:
 
 
 def _refuse(condition: str, words: str) -> str:
-    return f"IF {condition} THEN RAISE EXCEPTION USING MESSAGE = {trigger_conditions.text(words)}; END IF;\n"
+    return f"IF {condition} THEN RAISE EXCEPTION USING MESSAGE = {trigger_conditions.literal(words)}; END IF;\n"
 
 
 def _turn() -> str:
@@ -83,23 +83,23 @@ def _turn() -> str:
 
 
 def _begins() -> str:
-    return f"{_refuse(trigger_conditions.BAD_BEGIN, trigger_conditions.SAYS_BEGIN)}RETURN NEW;"
+    return f"{_refuse(trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR)}RETURN NEW;"
 
 
 def _deletes() -> str:
     kept = f"NOT ({trigger_conditions.is_fallback('OLD')})"
-    return f"{_refuse(kept, trigger_conditions.SAYS_DELETE)}RETURN OLD;"
+    return f"{_refuse(kept, trigger_conditions.DELETE_ERROR)}RETURN OLD;"
 
 
 def _changes() -> str:
     less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
     return (
-        f"{_refuse('NEW.task_id <> OLD.task_id', trigger_conditions.SAYS_RENAMED)}"
-        f"{_refuse(less, trigger_conditions.SAYS_LESS)}"
-        f"IF {trigger_conditions.AHEAD} THEN NEW.last_heartbeat := {trigger_conditions.NOW}; END IF;\n"
+        f"{_refuse('NEW.task_id <> OLD.task_id', trigger_conditions.RENAME_ERROR)}"
+        f"{_refuse(less, trigger_conditions.DECREASE_ERROR)}"
+        f"IF {trigger_conditions.HEARTBEAT_IN_FUTURE} THEN NEW.last_heartbeat := {trigger_conditions.NOW_SQL}; END IF;\n"
         f"IF {trigger_conditions.is_worker('OLD')} THEN\n{_worker_changes()}"
         f"ELSIF {trigger_conditions.MOVED} THEN\n"
-        f"{_refuse(trigger_conditions.is_fallback('OLD'), trigger_conditions.SAYS_FALLBACK)}{_own_moves()}"
+        f"{_refuse(trigger_conditions.is_fallback('OLD'), trigger_conditions.FALLBACK_ERROR)}{_own_moves()}"
         f"NEW.last_heartbeat := {trigger_conditions.EFFECTS['last_heartbeat']};\n"
         "END IF;\nRETURN NEW;"
     )
@@ -107,16 +107,16 @@ def _changes() -> str:
 
 def _worker_changes() -> str:
     moves = "".join(
-        f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.may_move(before)}', refusal(before))}"
+        f"WHEN '{before}' THEN {_refuse(f'NOT {trigger_conditions.allowed_transition(before)}', refusal(before))}"
         for before in TaskState
     )
     effects = "".join(
         f"NEW.{name} := {value.replace('NEW.', 'given.')};\n" for name, value in trigger_conditions.EFFECTS.items()
     )
     return (
-        f"IF {trigger_conditions.LOST} THEN RETURN NULL; END IF;\n"
+        f"IF {trigger_conditions.CLAIM_LOST} THEN RETURN NULL; END IF;\n"
         f"IF {trigger_conditions.MOVED} THEN CASE OLD.state\n{moves}END CASE; END IF;\n"
-        f"{_refuse(trigger_conditions.CHANGED_HANDS, trigger_conditions.SAYS_HANDS)}"
+        f"{_refuse(trigger_conditions.ILLEGAL_OWNER_CHANGE, trigger_conditions.OWNER_CHANGE_ERROR)}"
         f"IF {trigger_conditions.MOVED} THEN\ngiven := NEW;\n{effects}END IF;\n"
     )
 
@@ -124,7 +124,7 @@ def _worker_changes() -> str:
 def _own_moves() -> str:
     return "".join(
         _refuse(
-            f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND NOT {trigger_conditions.may_move(before, name)}",
+            f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND NOT {trigger_conditions.allowed_transition(before, name)}",
             refusal(before, name),
         )
         for name in RESERVED
@@ -134,8 +134,8 @@ def _own_moves() -> str:
 
 def _says() -> str:
     return (
-        f"{_refuse(trigger_conditions.NOT_A_TYPE, trigger_conditions.SAYS_TYPE)}{_refuse(trigger_conditions.NOT_ITS_OWN, trigger_conditions.SAYS_OWN)}"
-        f"NEW.timestamp := coalesce(NEW.timestamp, {trigger_conditions.NOW});\nRETURN NEW;"
+        f"{_refuse(trigger_conditions.UNKNOWN_MESSAGE_TYPE, trigger_conditions.MESSAGE_TYPE_ERROR)}{_refuse(trigger_conditions.SENDER_NOT_OWNER, trigger_conditions.NOT_OWNER_ERROR)}"
+        f"NEW.timestamp := coalesce(NEW.timestamp, {trigger_conditions.NOW_SQL});\nRETURN NEW;"
     )
 
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-UNIX: Final = 2_440_587.5  # the Julian day of 1970
-DAY: Final = 86_400.0
+UNIX_EPOCH_JULIAN_DAY: Final = 2_440_587.5  # the Julian day of 1970
+DAY_SECONDS: Final = 86_400.0
 
 
-def put(raw: Any, clock: Callable[[], float]) -> None:
+def install_clock(raw: Any, clock: Callable[[], float]) -> None:
     """Let `datetime` and `julianday` of this connection go by that clock, in triggers, too."""
 
     def day(text: str | None) -> float | None:
-        return clock() / DAY + UNIX if text == "now" else _day(text)
+        return clock() / DAY_SECONDS + UNIX_EPOCH_JULIAN_DAY if text == "now" else _day(text)
 
     def moment(text: str | None) -> str | None:
         found = day(text)
-        return None if found is None else written((found - UNIX) * DAY if text != "now" else clock())
+        return None if found is None else format_time((found - UNIX_EPOCH_JULIAN_DAY) * DAY_SECONDS if text != "now" else clock())
 
     make = raw.create_scalar_function if hasattr(raw, "create_scalar_function") else None
     for name, function in (("julianday", day), ("datetime", moment)):
@@ -31,7 +31,7 @@ def put(raw: Any, clock: Callable[[], float]) -> None:
             raw.create_function(name, 1, function)
 
 
-def written(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A time as SQLite writes it: UTC, to the second."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -42,4 +42,4 @@ def _day(text: str | None) -> float | None:
         when = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() / DAY + UNIX
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() / DAY_SECONDS + UNIX_EPOCH_JULIAN_DAY

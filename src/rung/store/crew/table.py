@@ -21,7 +21,7 @@ class CrewTable(ConductorCommands, ConductorQueries):
 
     def __init__(self, connection: CrewConnection, again: Callable[[], CrewConnection]) -> None:
         self.connection = connection
-        self.place = connection.url
+        self.location = connection.url
         self._again = again
 
     @classmethod

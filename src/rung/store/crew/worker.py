@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from rung.store.crew.rows import CrewMessageRow, TaskLease
 
-WAITS: Final = (TaskState.ERROR, TaskState.NEEDS_REVIEW)  # for an answer
-POLL: Final = 2.0  # seconds between two looks for one
-PLACE, TASK, SESSION = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
+AWAITING_REPLY: Final = (TaskState.ERROR, TaskState.NEEDS_REVIEW)  # for an answer
+POLL_SECONDS: Final = 2.0  # seconds between two looks for one
+TABLE_VARIABLE, TASK_VARIABLE, SESSION_VARIABLE = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
 
 
 class ConductorReply(NamedTuple):
@@ -70,10 +70,10 @@ class CrewWorker:
     @classmethod
     def launched(cls, *, beat_every: float = BEAT) -> CrewWorker:
         """The worker that this process was started as: the table, task and session in its environment."""
-        place = os.environ.get(PLACE, "")
+        place = os.environ.get(TABLE_VARIABLE, "")
         if not place:
-            raise ConfigError(PLACE, place, "where the crew's table is: a path or a postgresql:// URL")
-        return cls(place, os.environ.get(TASK) or None, session=os.environ.get(SESSION, ""), beat_every=beat_every)
+            raise ConfigError(TABLE_VARIABLE, place, "where the crew's table is: a path or a postgresql:// URL")
+        return cls(place, os.environ.get(TASK_VARIABLE) or None, session=os.environ.get(SESSION_VARIABLE, ""), beat_every=beat_every)
 
     # -- from the claim to the end --------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class CrewWorker:
             deviations=0 if handoff is None else len(handoff.deviations),
             resume_point=handoff.pending[0] if handoff is not None and handoff.pending else "the task as it is",
         )
-        self.table.say(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
+        self.table.post_message(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
 
     @property
     def claim(self) -> TaskLease:
@@ -163,7 +163,7 @@ class CrewWorker:
         with table:
             while not self._over.wait(self._every):
                 try:
-                    if table.beat(self.claim) is TaskState.EXIT_REQUESTED and self._trouble is None:
+                    if table.heartbeat(self.claim) is TaskState.EXIT_REQUESTED and self._trouble is None:
                         self._trouble = StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
                 except StoreUnavailable:
                     continue  # the next one will do
@@ -176,7 +176,7 @@ class CrewWorker:
     def beat(self, progress: str = "") -> TaskState:
         """A sign of life with what there is to show for it; raises when it should stop."""
         self._check()
-        state = self.table.beat(self.claim, progress=progress)
+        state = self.table.heartbeat(self.claim, progress=progress)
         if state is TaskState.EXIT_REQUESTED:
             raise StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
         return state
@@ -184,7 +184,7 @@ class CrewWorker:
     def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
         """Report what went wrong; how many errors the task has had in its life."""
         self._check()
-        return self.table.error(self.claim, summary, body=body, report_path=report_path)
+        return self.table.report_error(self.claim, summary, body=body, report_path=report_path)
 
     def warn_context(self, body: str) -> None:
         """Say that the context runs out."""
@@ -194,16 +194,16 @@ class CrewWorker:
     def review(self, body: str, *, checkpoint: int, report_path: str = "") -> int:
         """Ask for a review; which cycle of this checkpoint it is."""
         self._check()
-        return self.table.ask_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
+        return self.table.request_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
 
     def wait_for_answer(
-        self, timeout: float | None = None, *, poll: float = POLL, clock: Callable[[], float] = time.monotonic
+        self, timeout: float | None = None, *, poll: float = POLL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> ConductorReply:
         """Wait for what the conductor decides about an error, a warning or a review, and go on with it."""
         until = None if timeout is None else clock() + timeout
         while True:
             state = self.beat()
-            if state not in WAITS:
+            if state not in AWAITING_REPLY:
                 break
             if until is not None and clock() >= until:
                 raise TimeoutError(f"{self.task_id}: nobody answered within {timeout:g} s")

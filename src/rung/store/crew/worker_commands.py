@@ -19,27 +19,27 @@ from rung.core.crew.contract import (
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.connection import transaction
 from rung.store.crew.queries import CrewQueries
-from rung.store.crew.rows import WORKERS, TaskLease, texts
-from rung.store.crew.trigger_conditions import NOW, quoted
+from rung.store.crew.rows import IS_WORKER_SQL, TaskLease, parse_list
+from rung.store.crew.trigger_conditions import NOW_SQL, literals
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import TaskRow
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _CLAIM: Final = (
-    f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW},"
-    f" last_heartbeat = {NOW}, retry_count = 0 WHERE task_id = ? AND state IN ({quoted(CLAIMABLE)}) RETURNING task_id"
+    f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW_SQL},"
+    f" last_heartbeat = {NOW_SQL}, retry_count = 0 WHERE task_id = ? AND state IN ({literals(CLAIMABLE)}) RETURNING task_id"
 )
 _DONE: Final = "SELECT task_id FROM orchestration_tasks WHERE state = 'complete'"
 _FREE: Final = (
-    f"SELECT task_id, depends_on FROM orchestration_tasks WHERE {WORKERS} AND state IN ('watching', 'fix_proposed')"
+    f"SELECT task_id, depends_on FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND state IN ('watching', 'fix_proposed')"
     " AND open_for_claim = 1 ORDER BY priority DESC, task_id"
 )
 _BEAT: Final = (
-    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW},"
-    f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW} ELSE progress_at END,"
+    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW_SQL},"
+    f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW_SQL} ELSE progress_at END,"
     " progress = CASE WHEN ? <> '' THEN ? ELSE progress END"
-    f" WHERE task_id = ? AND session_id = ? AND generation = ? AND state NOT IN ({quoted(sorted(TERMINAL))})"
+    f" WHERE task_id = ? AND session_id = ? AND generation = ? AND state NOT IN ({literals(sorted(TERMINAL))})"
     " RETURNING state"
 )
 
@@ -51,7 +51,7 @@ class WorkerCommands(CrewQueries):
         """Take a task; whoever does not get it is blocked, and leaves its fallback row and a message."""
         _named("session", session)
         with transaction(self.connection):
-            before = self.known(task_id)
+            before = self.require_task(task_id)
             won = self._taken(task_id, session, worked_by)
             if won is None:
                 self._blocked(before, session)
@@ -64,7 +64,7 @@ class WorkerCommands(CrewQueries):
         _named("session", session)
         done = {name for (name,) in self.connection.execute(_DONE)}
         for task_id, waits_for in self.connection.execute(_FREE):
-            if done.issuperset(texts(waits_for)):
+            if done.issuperset(parse_list(waits_for)):
                 with transaction(self.connection):
                     won = self._taken(task_id, session, "")
                 if won is not None:  # otherwise somebody was quicker: there may be another
@@ -75,7 +75,7 @@ class WorkerCommands(CrewQueries):
         """The guarded statement; it changes a row, or it does not."""
         if not self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id]):
             return None
-        task = self.known(task_id)
+        task = self.require_task(task_id)
         return TaskLease(
             task_id=task_id,
             session=session,
@@ -88,23 +88,23 @@ class WorkerCommands(CrewQueries):
         why = _why(task, session)
         self.connection.execute(
             "INSERT INTO orchestration_tasks (task_id, state, session_id, last_heartbeat, last_error, note)"
-            f" VALUES (?, 'exited', ?, {NOW}, ?, ?)"
-            f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW}, last_error = excluded.last_error,"
+            f" VALUES (?, 'exited', ?, {NOW_SQL}, ?, ?)"
+            f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW_SQL}, last_error = excluded.last_error,"
             " note = excluded.note",
             [FALLBACK + session, session, f"claim_blocked: {why}", task.task_id],
         )
-        self._say(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
+        self._insert_message(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
 
     # -- while it works -------------------------------------------------------------------------------
 
-    def beat(self, claim: TaskLease, *, progress: str = "") -> TaskState:
+    def heartbeat(self, claim: TaskLease, *, progress: str = "") -> TaskState:
         """A sign of life, and what there is to show for it; the state it is in, so that a worker learns what is asked."""
         found = self.connection.execute(_BEAT, [*[progress] * 4, claim.task_id, claim.session, claim.generation])
         if not found:
             raise self._stale(claim)
         return TaskState(found[0][0])
 
-    def error(self, claim: TaskLease, summary: str, *, body: str = "", report_path: str = "") -> int:
+    def report_error(self, claim: TaskLease, summary: str, *, body: str = "", report_path: str = "") -> int:
         """Report what went wrong; how many errors the task has had in its life."""
         if summary == CONTEXT_WARNING:
             raise ConfigError("summary", summary, "what went wrong; a context warning is no error: warn")
@@ -112,7 +112,7 @@ class WorkerCommands(CrewQueries):
             task = self._at_work(claim)
             tries = task.error_tries + 1
             text = body or f"ERROR (Retry {tries}/{ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
-            self._say(claim.task_id, claim.session, text, MessageType.ERROR)
+            self._insert_message(claim.task_id, claim.session, text, MessageType.ERROR)
             self._move(
                 claim, TaskState.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path)
             )
@@ -122,10 +122,10 @@ class WorkerCommands(CrewQueries):
         """Say that the context runs out: no error, and not counted as one."""
         with transaction(self.connection):
             self._at_work(claim)
-            self._say(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
             self._move(claim, TaskState.ERROR, last_error=CONTEXT_WARNING)
 
-    def ask_review(self, claim: TaskLease, body: str, *, checkpoint: int, report_path: str = "") -> int:
+    def request_review(self, claim: TaskLease, body: str, *, checkpoint: int, report_path: str = "") -> int:
         """Ask for a review; which cycle of this checkpoint it is."""
         if not is_whole(checkpoint):
             raise ConfigError("checkpoint", checkpoint, "a whole number, 0 or more")
@@ -133,43 +133,43 @@ class WorkerCommands(CrewQueries):
             body = f"CHECKPOINT {checkpoint}: REVIEW REQUEST\n{body}"
         with transaction(self.connection):
             self._its_turn(claim)
-            self._say(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
             self._move(claim, TaskState.NEEDS_REVIEW, **_report(report_path))
-            return self.known(claim.task_id).review_cycles
+            return self.require_task(claim.task_id).review_cycles
 
     def resume(self, claim: TaskLease, body: str = "") -> None:
         """Go on after an answer; whoever takes up another's work says in the body how it found it."""
         with transaction(self.connection):
             self._its_turn(claim)
             if body:
-                self._say(claim.task_id, claim.session, body, MessageType.RESUMPTION)
+                self._insert_message(claim.task_id, claim.session, body, MessageType.RESUMPTION)
             self._move(claim, TaskState.WORKING)
 
     def complete(self, claim: TaskLease, body: str = "", *, report_path: str = "") -> None:
         """The last write: it is done, and a review has approved it."""
         with transaction(self.connection):
             self._at_work(claim)
-            self._say(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
+            self._insert_message(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
             self._move(claim, TaskState.COMPLETE, **_report(report_path))
 
     def hand_off(self, claim: TaskLease, body: str, *, report_path: str = "") -> None:
         """Stop, and say how far it got; also after the conductor has ended it, as long as nobody else has it."""
         with transaction(self.connection):
             task = self._mine(claim, TaskState.COMPLETE)
-            self._say(claim.task_id, claim.session, body, MessageType.HANDOFF)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.HANDOFF)
             if task.state != TaskState.EXITED:
                 self._move(claim, TaskState.EXITED, **_report(report_path))
 
-    def say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
+    def post_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
         """Leave a message; its number."""
         with transaction(self.connection):
-            return self._say(task_id, sender, body, type)
+            return self._insert_message(task_id, sender, body, type)
 
     # -- the fence ------------------------------------------------------------------------------------
 
     def _mine(self, claim: TaskLease, *ended: TaskState) -> TaskRow:
         """The task, if it still is this claim's; it holds until the transaction's end."""
-        task = self.known(claim.task_id)
+        task = self.require_task(claim.task_id)
         if (task.session_id, task.generation) != (claim.session, claim.generation) or task.state in (ended or TERMINAL):
             raise self._stale(claim)
         return task
@@ -189,7 +189,7 @@ class WorkerCommands(CrewQueries):
         return task
 
     def _stale(self, claim: TaskLease) -> LeaseExpired:
-        task = self.known(claim.task_id)
+        task = self.require_task(claim.task_id)
         whose = (
             f"{task.task_id} is not {claim.session}'s any more (generation {claim.generation}; now {task.generation}"
         )
@@ -199,14 +199,14 @@ class WorkerCommands(CrewQueries):
     def _move(self, claim: TaskLease, state: TaskState, **columns: Any) -> None:
         names = "".join(f", {name} = ?" for name in columns)
         self.connection.execute(
-            f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW}{names} WHERE task_id = ?",
+            f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW_SQL}{names} WHERE task_id = ?",
             [state, *columns.values(), claim.task_id],
         )
 
-    def _say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
+    def _insert_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
         ((number,),) = self.connection.execute(
             "INSERT INTO orchestration_messages (task_id, from_session, message, message_type, timestamp)"
-            f" VALUES (?, ?, ?, ?, {NOW}) RETURNING id",
+            f" VALUES (?, ?, ?, ?, {NOW_SQL}) RETURNING id",
             [task_id, sender, body, str(type)],
         )
         return int(number)
