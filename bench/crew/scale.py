@@ -230,7 +230,9 @@ def _until_found(conductor: Conductor, silent: set[str], options: argparse.Names
     table, late = conductor.crew.table, dict[str, float]()
     until = time.monotonic() + options.stale + 20 * options.poll
     while len(late) < len(silent) and time.monotonic() < until:
-        overdue = {row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed_tasks() if row.is_stale}
+        overdue = {
+            row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed_tasks() if row.is_stale
+        }
         conductor.handle()
         conductor.care()
         for name in silent - late.keys():

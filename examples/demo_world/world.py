@@ -119,7 +119,7 @@ class World:
 
     # -- a retry from the dashboard -------------------------------------------------------------------
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """The demo's models are played here."""
         return request.model in COSTS
 

@@ -80,7 +80,9 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
 def test_a_workers_exit_code_names_its_error(world: World) -> None:
     """Tool and exit code of the report are in the evidence that the kind is read from."""
     claim = claimed(world)
-    world.table.report_error(claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137")
+    world.table.report_error(
+        claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137"
+    )
     world.conductor.handle()
     failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
     assert (failure["kind"], failure["evidence"]["tool"]) == ("resource_exhausted", "bash")

@@ -46,7 +46,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
     assert (one["name"], one["tasks"], one["forPerson"]) == ("move", 4, 1)
     assert one["counts"] == {"watching": 1, "working": 1, "needs_review": 1, "error": 1}
     assert one["conductor"]["state"] == "watching"
-    assert "no crew's table yet" in other["trouble"]
+    assert "no crew table yet" in other["trouble"]
     first = service.get("/api/tasks", crew="move", limit=3)
     assert [row["id"] for row in first["items"]] == ["task-03", "task-01", "task-02"]
     assert first["items"][2]["progress"] == "half of it"
@@ -84,7 +84,7 @@ def test_an_answer_reaches_the_table_once(service: Running, table: CrewTable, ta
     for _ in range(2):
         headers = {"If-Match": f'"{seen}"', "Idempotency-Key": "k-1"}
         done = service.post(f"{PATH}/{task}/{act}", {"words": "so it is"}, 200, **headers)
-        assert done["note"] == f"{task} is {state} now"
+        assert done["note"] == f"{task} is now {state}"
     assert table.require_task(task).state == state
     assert [one.message for one in table.messages(task)].count("so it is") == 1
     entry = service.get("/api/audit")[0]
@@ -123,7 +123,7 @@ def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     ("path", "headers", "status", "said"),
     [
         ("task-01/fix", {}, 428, "If-Match"),
-        ("task-01/fix", {"If-Match": '"7-error"'}, 412, "moved on"),
+        ("task-01/fix", {"If-Match": '"7-error"'}, 412, "has changed"),
         ("task-02/approve", {"If-Match": '"1-working"'}, 409, "legal from there"),
         ("task-99/tell", {}, 404, "no task"),
         ("task-00/tell", {}, 404, "no task"),

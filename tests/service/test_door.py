@@ -202,5 +202,5 @@ def test_the_first_token(tmp_path: Path) -> None:
     assert (len(token) >= 32, file.stat().st_mode & 0o777) == (True, 0o600)
     assert admin_token("x" * 20, file) == "x" * 20
     for wrong in ("short", "with spaces in it all over", "ünïcödé" * 4):
-        with pytest.raises(ConfigError, match="16 or more characters"):
+        with pytest.raises(ConfigError, match="16 or more ASCII characters"):
             admin_token(wrong, file)

@@ -120,7 +120,7 @@ def test_over_http(service: Running) -> None:
         service.client(service.token("act")).post("/api/alerts/x/acknowledge")
         assert "event: act" in (next(lines) for _ in range(20))
     assert service.admin.get("/api/events", headers={"last-event-id": "x"}).status_code == 422
-    eventually(lambda: service.hub.stream.listeners == 0)
+    eventually(lambda: service.context.stream.listeners == 0)
 
 
 def test_brief() -> None:

@@ -81,7 +81,9 @@ def answer_review(crew: ConductorContext, task: TaskRow) -> None:
         recover(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
-        crew.table.update_columns(task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.table.update_columns(
+            task.task_id, note=f"{ASKS} review of checkpoint {task.checkpoint}: {request.summary}"
+        )
         crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)

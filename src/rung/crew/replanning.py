@@ -57,7 +57,9 @@ def _pause(crew: ConductorContext, why: str) -> None:
         return
     crew.table.set_fact(PAUSED, why)
     for task in crew.table.claimed_tasks():
-        crew.table.post_message(task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({why})", MessageType.EMERGENCY)
+        crew.table.post_message(
+            task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({why})", MessageType.EMERGENCY
+        )
 
 
 def _report(crew: ConductorContext, task: TaskRow, why: str, number: int) -> str:

@@ -165,7 +165,9 @@ def _may_begin_again(crew: ConductorContext, task: TaskRow, why: str, *, lost: b
         return True
     if task.redispatches < limits.redispatches:
         crew.table.set_fact(HALTED, reason)
-        crew.table.post_message(CONDUCTOR, CONDUCTOR, f"HALTED: {reason}; nothing more is given out", MessageType.EMERGENCY)
+        crew.table.post_message(
+            CONDUCTOR, CONDUCTOR, f"HALTED: {reason}; nothing more is given out", MessageType.EMERGENCY
+        )
     crew.escalate(task, f"{why}; {reason}")
     return False
 

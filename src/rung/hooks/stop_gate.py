@@ -16,7 +16,7 @@ from rung.hooks import messages, spool
 from rung.hooks.agent_formats import HookResponse
 from rung.hooks.crash_log import crashed, limit
 from rung.hooks.session_ladder import max_blocks, next_step
-from rung.wiring.completion_checks import verify_claims, output_spec, run_judge
+from rung.wiring.completion_checks import output_spec, run_judge, verify_claims
 
 if TYPE_CHECKING:
     from typing import Any

@@ -1,4 +1,4 @@
-"""What the routes share: the journal, who has access, the stream, and the policies in force."""
+"""Objects shared by all routes, and the FastAPI dependencies that provide them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class AppContext(NamedTuple):
-    """The parts of one service, chosen when it starts."""
+    """Shared objects of one service, created at start."""
 
     journal: Journal
     auth: Authenticator
     stream: EventBroadcaster
     policies: PolicyStore
     replayers: Replayers
-    journal_location: str  # of the journal, as it is shown
+    journal_location: str  # for display; without a password
     demo: bool = False
     crews: CrewTables = CrewTables()
 
 
-def _hub(request: Request) -> AppContext:
-    hub: AppContext = request.app.state.hub
-    return hub
+def _context(request: Request) -> AppContext:
+    context: AppContext = request.app.state.context
+    return context
 
 
-Context = Annotated[AppContext, Depends(_hub)]
+Context = Annotated[AppContext, Depends(_context)]
 Reader = Annotated[Principal, Depends(require_role(Role.READ))]
 Actor = Annotated[Principal, Depends(require_role(Role.ACT))]
 Admin = Annotated[Principal, Depends(require_role(Role.ADMIN))]

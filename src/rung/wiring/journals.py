@@ -90,5 +90,7 @@ def _in_file(path: Path) -> str:
 
     value = read_table(path).get(JOURNAL_KEY, "")
     if not isinstance(value, str):
-        raise FileError(path, f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL", JOURNAL_KEY, value, "a path or URL")
+        raise FileError(
+            path, f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL", JOURNAL_KEY, value, "a path or URL"
+        )
     return value

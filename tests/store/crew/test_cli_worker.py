@@ -112,7 +112,7 @@ def test_a_blocked_claim_has_a_code_of_its_own(table: CrewTable, shell: Shell) -
     assert shell("worker", "claim", "--task", TASK, "--session", "s1").code == 0
     done = shell("worker", "claim", "--task", TASK, "--session", "s2")
     assert (done.code, done.out) == (5, "")
-    assert done.err == "rung: task-01 cannot be claimed by s2: it is working, in the hands of s1\n"
+    assert done.err == "rung: task-01 cannot be claimed by s2: it is working, owned by s1\n"
     assert [row.session_id for row in table.fallbacks()] == ["s2"]
 
 
@@ -126,7 +126,7 @@ def test_every_command_of_a_stale_worker_is_refused_and_told(table: CrewTable, s
     for name, words in WRITES.items():
         done = shell("worker", name, *words, *HELD)
         assert (done.code, done.out) == (6, ""), name
-        assert done.err.startswith("rung: task-01 is not s1's any more"), name
+        assert done.err.startswith("rung: s1 no longer owns task-01"), name
         assert done.err.endswith("stop working on it\n"), name
         assert done.err.count("\n") == 1, name
     row = table.require_task(TASK)
@@ -154,12 +154,15 @@ def _refused(done: Done) -> str:
 
 BAD = {
     "unknown task": (("worker", "claim", "--task", "task-99"), "a task of this crew: task-01"),
-    "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without blanks"),
+    "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without whitespace"),
     "no generation": (("worker", "heartbeat", "--task", TASK, "--session", "s1"), "--generation"),
     "no number": (("worker", "heartbeat", *HELD[:-1], "one"), "not a valid integer"),
     "no checkpoint": (("worker", "review", *HELD), "--checkpoint"),
     "a checkpoint below 0": (("worker", "review", "--checkpoint", "-1", *HELD), "-1"),
-    "the warning as an error": (("worker", "error", "context_exhaustion_warning", *HELD), "no error: warn"),
+    "the warning as an error": (
+        ("worker", "error", "context_exhaustion_warning", *HELD),
+        "report a context warning as such",
+    ),
     "a file that is not there": (
         ("worker", "context-warning", "--body-file", "none.md", *HELD),
         "none.md: cannot be read",
@@ -168,7 +171,7 @@ BAD = {
     "a hand-off without a word": (("worker", "handoff", *HELD), "how far the work got"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),
     "messages of nobody": (("worker", "messages", "--task", "task-99"), "a task of this crew"),
-    "a task twice": (("crew", "add", TASK), "a name that no task of this crew has"),
+    "a task twice": (("crew", "add", TASK), "an id that no task of this crew has"),
     "a reserved name": (("crew", "add", "task-00"), "not task-00"),
     "a bad name": (("crew", "add", "a b"), "letters, digits"),
     "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that is there"),

@@ -70,12 +70,12 @@ def _foreign(file: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a journal": (_journal, "is not a crew's table: it is another program's SQLite file, or a journal"),
-    "another's database": (_foreign, "is not a crew's table: it is another program's SQLite file, or a journal"),
-    "a text": (lambda file: file.write_text("x" * 2_000), "is not a crew's table: it is no SQLite file"),
-    "a short text": (lambda file: file.write_text("x"), "is not a crew's table: it is no SQLite file"),
+    "a journal": (_journal, "is not a crew table: it is another program's SQLite file, or a journal"),
+    "another's database": (_foreign, "is not a crew table: it is another program's SQLite file, or a journal"),
+    "a text": (lambda file: file.write_text("x" * 2_000), "is not a crew table: it is not a SQLite file"),
+    "a short text": (lambda file: file.write_text("x"), "is not a crew table: it is not a SQLite file"),
     "a directory": (lambda file: file.mkdir(), "is a directory; name a file"),
-    "a pipe": (os.mkfifo, "is no plain file"),
+    "a pipe": (os.mkfifo, "is not a regular file"),
     "a link": (lambda file: file.symlink_to(file.parent / "other.db"), "is a symbolic link; name the file itself"),
 }
 
@@ -103,11 +103,11 @@ def test_a_table_is_no_journal_either(file: Path) -> None:
 
 def test_what_is_not_there_is_only_made_when_that_is_asked(file: Path) -> None:
     """An empty file is nothing yet."""
-    with pytest.raises(StoreError, match="there is no crew's table yet: rung crew init --db"):
+    with pytest.raises(StoreError, match="there is no crew table yet; create it with: rung crew init --db"):
         CrewTable.open(str(file))
     assert not file.exists()
     file.touch()
-    with pytest.raises(StoreError, match="there is no crew's table yet"):
+    with pytest.raises(StoreError, match="there is no crew table yet"):
         CrewTable.open(str(file))
     CrewTable.open(str(file), create=True).close()
     CrewTable.open(str(file)).close()
@@ -128,7 +128,7 @@ def test_another_versions_table_is_refused(file: Path) -> None:
     """Nobody guesses what is in it."""
     with CrewTable.open(str(file), create=True) as table:
         table.set_fact("version", "99")
-    with pytest.raises(StoreError, match="of another version"):
+    with pytest.raises(StoreError, match="has schema version"):
         CrewTable.open(str(file))
 
 
@@ -198,5 +198,5 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
 
 def test_a_servers_time_is_its_own() -> None:
     """It cannot be made up."""
-    with pytest.raises(ConfigError, match="its time is the server's"):
+    with pytest.raises(ConfigError, match="uses the server's time"):
         CrewTable.open("postgresql://x@/y", clock=lambda: 0.0)

@@ -9,7 +9,7 @@ import pytest
 from rung.core.crew.contract import ASKS, HAND_OVER, PERSON, STOP, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.store.crew import board
-from rung.store.crew.operator_commands import OperatorReply, allowed_replies, request_stop, reply_to_task
+from rung.store.crew.operator_commands import OperatorReply, allowed_replies, reply_to_task, request_stop
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_who_decided_about_another_version_is_refused(table: CrewTable) -> None:
     seen = table.require_task("task-01").version
     reply_to_task(table, "task-01", "so", OperatorReply.FIX)
     table.resume(claim)
-    with pytest.raises(TaskChanged, match="task-01 has moved on"):
+    with pytest.raises(TaskChanged, match="task-01 has changed"):
         reply_to_task(table, "task-01", "never mind", OperatorReply.EXIT, version=seen)
     assert table.require_task("task-01").state is TaskState.WORKING
 

@@ -93,7 +93,7 @@ def _one_won(table: CrewTable, task: str, answers: list[str]) -> None:
 
 def test_the_table_is_made_once_by_whoever_comes_first(place: str) -> None:
     """Several at once find one table, with one row for the conductor."""
-    code = "import sys; from rung.store.crew.table import Table; Table.open(sys.argv[1], create=True).close()"
+    code = "import sys; from rung.store.crew.table import CrewTable; CrewTable.open(sys.argv[1], create=True).close()"
     made = [subprocess.Popen([sys.executable, "-c", code, place]) for _ in range(6)]
     assert [process.wait() for process in made] == [0] * 6
     with CrewTable.open(place) as table:

@@ -84,7 +84,7 @@ class World(Protocol):
         """Delete the journal."""
         ...
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """Whether a recorded request can be made again here."""
         ...
 
@@ -117,14 +117,14 @@ def start(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    hub, admin = _parts(journal_at, token, crews, world)
+    context, admin = _parts(journal_at, token, crews, world)
     hosts = {*LOOPBACK, host, *allow_host}
-    app = make_app(hub, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
-    gateway = None if world is not None or no_gateway else _gateway(hub, gateway_port, any_port=port == 0)
+    app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
+    gateway = None if world is not None or no_gateway else _gateway(context, gateway_port, any_port=port == 0)
     hooks = None if world is not None else _hooks()
-    _greet(address, admin, hub, gateway)
+    _greet(address, admin, context, gateway)
     try:
-        serve(app, hub.stream, listening)
+        serve(app, context.stream, listening)
     finally:
         if hooks is not None:
             hooks.stop()
@@ -132,7 +132,7 @@ def start(
             gateway.stop()
         if world is not None:
             world.end()
-        hub.journal.close()
+        context.journal.close()
         if world is not None:
             world.clear()
 
@@ -169,12 +169,12 @@ def _parts(
     ), admin
 
 
-def _gateway(hub: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
+def _gateway(context: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
     """The gateway beside the service; where it cannot be, that is said, and the service goes on without."""
     from rung.cli.serve.gateway import BackgroundGateway, read
 
     try:
-        made = BackgroundGateway(read({"port": 0 if any_port and port is None else port}), hub.journal)
+        made = BackgroundGateway(read({"port": 0 if any_port and port is None else port}), context.journal)
         made.start()
     except ConfigError as error:
         if port is not None:
@@ -206,15 +206,15 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _greet(address: str, token: str, hub: AppContext, gateway: BackgroundGateway | None) -> None:
+def _greet(address: str, token: str, context: AppContext, gateway: BackgroundGateway | None) -> None:
     click.echo(f"Rung is up: {click.style(f'{address}?token={token}', bold=True)}")
-    if hub.demo:
+    if context.demo:
         click.echo("  a demo: scripted agents fail and recover, in a journal that is thrown away")
         click.echo("  in earnest: `rung serve`, and run agents with `rung run -- AGENT` or `journal=rung.journal()`")
     else:
-        click.echo(f"  journal: {hub.journal_location}")
-        for crew in hub.crews.names:
-            click.echo(f"  crew {crew}: {hub.crews.location(crew)}")
+        click.echo(f"  journal: {context.journal_location}")
+        for crew in context.crews.names:
+            click.echo(f"  crew {crew}: {context.crews.location(crew)}")
     if gateway is not None:
         from rung.cli.serve.gateway import environment
 

@@ -10,7 +10,7 @@ from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class MessageCount(ApiModel):
-    """A message and how often it came."""
+    """An error message and its number of occurrences."""
 
     message: str
     count: int
@@ -24,7 +24,7 @@ class MessageCount(ApiModel):
 
 
 class DailyFailureRate(ApiModel):
-    """One day: failures, and of how many attempts."""
+    """Attempts and failures of one day."""
 
     day: str
     at: float
@@ -34,7 +34,7 @@ class DailyFailureRate(ApiModel):
 
 
 class FailureRate(ApiModel):
-    """Failures by something, with the attempts they are a share of."""
+    """Failure rate of one group: a kind, a model, a project, a day and so on."""
 
     key: str
     attempts: int
@@ -44,7 +44,7 @@ class FailureRate(ApiModel):
 
 
 class FailureAnalytics(ApiModel):
-    """What fails, how often, and of how many."""
+    """Failure counts and rates, with the most frequent error messages."""
 
     total_failures: int
     total_attempts: int
@@ -58,7 +58,7 @@ class FailureAnalytics(ApiModel):
 
 
 class RecoveryStats(ApiModel):
-    """How incidents of a kind ended."""
+    """Outcomes of the incidents whose first failure has this kind."""
 
     kind: str
     incidents: int
@@ -74,7 +74,7 @@ class RecoveryStats(ApiModel):
 
 
 class RungEffectOut(ApiModel):
-    """What a rung, prompt or model saved, at what price."""
+    """Recoveries by a rung, prompt or model, with their time and cost."""
 
     rung: str
     prompt: str
@@ -88,14 +88,14 @@ class RungEffectOut(ApiModel):
 
 
 class DailyValue(ApiModel):
-    """A figure on one day."""
+    """One figure on one day."""
 
     at: float
     value: float | None
 
 
 class KpiTile(ApiModel):
-    """One figure of success, with its goal and its trend by day."""
+    """One key performance indicator, with its goal and its daily trend."""
 
     id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
     value: float | None
@@ -105,7 +105,7 @@ class KpiTile(ApiModel):
 
 
 class FailureGroupOut(ApiModel):
-    """Failures that are the same trouble."""
+    """A group of failures with the same fingerprint."""
 
     project: str
     fingerprint: str
@@ -121,6 +121,6 @@ class FailureGroupOut(ApiModel):
 
 
 class SnoozeIn(ApiModel):
-    """How long nobody wants to hear of it."""
+    """How long to mute a failure group."""
 
     hours: Annotated[StrictNumber, Field(gt=0, le=8_760)] = 24.0

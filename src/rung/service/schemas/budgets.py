@@ -10,7 +10,7 @@ from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class BudgetsIn(ApiModel):
-    """What may be spent, in US dollars: in a month by all, by each project, and by any one session."""
+    """Spend limits in US dollars: per month in total, per month and project, and per session."""
 
     monthly: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
     session: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
@@ -18,7 +18,7 @@ class BudgetsIn(ApiModel):
 
 
 class BudgetOut(ApiModel):
-    """One budget and what is spent of it."""
+    """One budget and the amount spent of it."""
 
     id: str
     scope: Literal["month", "project", "session"]
@@ -31,7 +31,7 @@ class BudgetOut(ApiModel):
 
 
 class BudgetsOut(ApiModel):
-    """The budgets."""
+    """All budgets, with their version for If-Match."""
 
     monthly: float | None
     session: float | None

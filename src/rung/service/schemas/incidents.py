@@ -10,7 +10,7 @@ from rung.service.schemas.base import ApiModel, ShortText
 
 
 class ScheduledRetry(ApiModel):
-    """What a waiting recovery waits for: which attempt comes next, of how many, and when."""
+    """The next scheduled attempt of a recovery: its number, the maximum, and its time."""
 
     attempt: int
     of: int | None
@@ -18,7 +18,7 @@ class ScheduledRetry(ApiModel):
 
 
 class IncidentOut(ApiModel):
-    """One recovery."""
+    """One incident: the recovery of one request."""
 
     id: str
     project: str
@@ -51,7 +51,7 @@ class IncidentPage(ApiModel):
 
 
 class RungOut(ApiModel):
-    """A rung of an incident's ladder, and what was done on it."""
+    """A rung of an incident's ladder, with its tries, time and cost."""
 
     name: str
     action: str
@@ -65,7 +65,7 @@ class RungOut(ApiModel):
 
 
 class TimelineEntry(ApiModel):
-    """One event, told."""
+    """One event of the timeline, as text."""
 
     n: int
     at: float
@@ -77,7 +77,7 @@ class TimelineEntry(ApiModel):
 
 
 class FieldChange(ApiModel):
-    """What a rung changed in the request."""
+    """A request field changed by a rung."""
 
     n: int
     at: float
@@ -87,7 +87,7 @@ class FieldChange(ApiModel):
 
 
 class AskOption(ApiModel):
-    """An answer that can be given."""
+    """An option that answers a question."""
 
     id: str
     label: str
@@ -106,7 +106,7 @@ class AskOut(ApiModel):
 
 
 class IncidentDetail(IncidentOut):
-    """An incident, whole."""
+    """An incident with its ladder, timeline, request changes and outcome."""
 
     rungs: list[RungOut]
     timeline: list[TimelineEntry]
@@ -118,7 +118,7 @@ class IncidentDetail(IncidentOut):
 
 
 class AnswerIn(ApiModel):
-    """The chosen option."""
+    """The option a person chose."""
 
     option: ShortText
     note: Annotated[str, Field(max_length=2_000)] = ""

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, StrictNumber, ShortText, StrictInteger
+from rung.service.schemas.base import ApiModel, LongText, ShortText, StrictInteger, StrictNumber
 
 
 class PolicyIn(ApiModel):
-    """A policy as it is set. The short names are for the commonest settings; `settings` takes all of ours."""
+    """A policy to store: named fields for the most common settings; `settings` or `toml` for all of them."""
 
     name: ShortText | None = None
     max_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
@@ -25,7 +25,7 @@ class PolicyIn(ApiModel):
 
 
 class PolicyOut(ApiModel):
-    """A policy in force."""
+    """An effective policy."""
 
     id: str
     name: str
@@ -47,7 +47,7 @@ class PolicyOut(ApiModel):
 
 
 class PolicyValue(ApiModel):
-    """A value in force, and where it comes from."""
+    """An effective value and the layer that sets it."""
 
     key: str
     value: Any
@@ -55,7 +55,7 @@ class PolicyValue(ApiModel):
 
 
 class EffectivePolicy(ApiModel):
-    """What holds for a project."""
+    """The effective policy of a project, with the origin of each value."""
 
     project: str
     policy: PolicyOut
@@ -63,7 +63,7 @@ class EffectivePolicy(ApiModel):
 
 
 class PolicyTemplate(ApiModel):
-    """A policy to begin with."""
+    """A policy template."""
 
     id: str
     about: str
@@ -71,7 +71,7 @@ class PolicyTemplate(ApiModel):
 
 
 class ProjectPolicy(ApiModel):
-    """A project that has settings of its own."""
+    """A project with its own policy settings."""
 
     project: str
     version: int
@@ -80,7 +80,7 @@ class ProjectPolicy(ApiModel):
 
 
 class PolicyValidation(ApiModel):
-    """What is wrong with a policy, if anything."""
+    """Result of a policy validation."""
 
     valid: bool
     field: str | None = None
@@ -89,7 +89,7 @@ class PolicyValidation(ApiModel):
 
 
 class BacktestIn(ApiModel):
-    """What would this policy have done?"""
+    """A policy to replay against recorded incidents."""
 
     policy: PolicyIn
     project: ShortText | None = None
@@ -97,7 +97,7 @@ class BacktestIn(ApiModel):
 
 
 class BacktestDifference(ApiModel):
-    """One incident that would have gone otherwise."""
+    """One incident in which the policy would have decided differently."""
 
     incident: str
     words: str
@@ -105,7 +105,7 @@ class BacktestDifference(ApiModel):
 
 
 class BacktestOut(ApiModel):
-    """What would have been different, and what cannot be known."""
+    """Differences between the recorded decisions and the policy's, and the limits of the comparison."""
 
     incidents: int
     same: int

@@ -15,7 +15,7 @@ SessionStatus = Literal[
 
 
 class LastFailure(ApiModel):
-    """The failure a session last met."""
+    """The last failure of a session."""
 
     kind: str
     message: str
@@ -23,7 +23,7 @@ class LastFailure(ApiModel):
 
 
 class SessionOut(ApiModel):
-    """One agent's session."""
+    """One session of an agent."""
 
     id: str
     project: str
@@ -68,7 +68,7 @@ class AttemptOut(ApiModel):
 
 
 class ModelChange(ApiModel):
-    """A change of model."""
+    """A model change in a session."""
 
     from_model: str
     to_model: str
@@ -80,7 +80,7 @@ class ModelChange(ApiModel):
 
 
 class ModelCost(ApiModel):
-    """What a model cost in a session."""
+    """Attempts and cost of one model in a session."""
 
     model: str
     attempts: int
@@ -88,7 +88,7 @@ class ModelCost(ApiModel):
 
 
 class SessionDetail(SessionOut):
-    """A session, whole."""
+    """A session with its attempts, recoveries, model changes and costs."""
 
     attempts_made: list[AttemptOut]
     recoveries: list[IncidentOut]
@@ -97,7 +97,7 @@ class SessionDetail(SessionOut):
 
 
 class RetryIn(ApiModel):
-    """Try again: as it was, told of the error, on another model, or with a prompt of one's own."""
+    """A manual retry: unchanged, with the error in the prompt, on another model, or with a new prompt."""
 
     mode: Literal["plain", "context", "model", "prompt"] = "plain"
     model: ShortText | None = None
@@ -105,7 +105,7 @@ class RetryIn(ApiModel):
 
 
 class RetryPreview(ApiModel):
-    """What would be sent."""
+    """The request that a retry with error context would send."""
 
     incident: str
     prompt: str
@@ -117,14 +117,14 @@ class RetryPreview(ApiModel):
 
 
 class EscalateIn(ApiModel):
-    """To which model, or the token of the estimate that is confirmed."""
+    """The target model, or the token that confirms an estimate."""
 
     to_model: ShortText | None = None
     confirm: Annotated[str, Field(max_length=500)] | None = None
 
 
 class EscalateOut(ApiModel):
-    """An estimate to confirm, or that it is done."""
+    """A cost estimate to confirm, or the confirmation of the change."""
 
     from_model: str
     to_model: str

@@ -1,4 +1,4 @@
-"""The table's rules as SQL that both stores understand, made from the contract's moves. OLD and NEW are a row's."""
+"""Trigger conditions of a crew's table: SQL for both databases, generated from the contract's transitions."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ NOW_SQL: Final = "datetime('now')"
 
 
 def literals(names: Iterable[str]) -> str:
-    """A list of texts, for IN."""
+    """Return SQL string literals, separated by commas, for IN."""
     return ", ".join(literal(name) for name in names)
 
 
-def literal(words: str) -> str:
-    """A text, as SQL has it."""
-    return "'" + words.replace("'", "''") + "'"
+def literal(value: str) -> str:
+    """Return an SQL string literal."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def is_stale(row: str) -> str:
-    """Is this row's heartbeat too old, missing, or no time at all?"""
+    """Return SQL for: the row's heartbeat is too old, missing or invalid."""
     return f"coalesce((julianday('now') - julianday({row}.last_heartbeat)) * 86400 > {row}.stale_after, TRUE)"
 
 
 def is_fallback(row: str) -> str:
-    """Is it the row of a session that was blocked?"""
+    """Return SQL for: the row is the fallback row of a blocked session."""
     return f"substr({row}.task_id, 1, {len(FALLBACK)}) = {literal(FALLBACK)}"
 
 
 def is_reserved(row: str) -> str:
-    """Is it the conductor's or the watchdog's?"""
+    """Return SQL for: the row is the conductor's or the watchdog's."""
     return f"{row}.task_id IN ({literals(RESERVED)})"
 
 
 def is_worker(row: str) -> str:
-    """Is it a task for workers?"""
+    """Return SQL for: the row is a worker task."""
     return f"NOT ({is_reserved(row)} OR {is_fallback(row)})"
 
 
 SAME_SESSION: Final = "coalesce(NEW.session_id, '') = coalesce(OLD.session_id, '')"
 OWNED: Final = f"(coalesce(OLD.session_id, '') <> '' AND {SAME_SESSION})"
-MOVED: Final = "coalesce(NEW.state, '') <> OLD.state"
+STATE_CHANGED: Final = "coalesce(NEW.state, '') <> OLD.state"
 WAS_WARNING: Final = f"coalesce(OLD.last_error, '') = {literal(CONTEXT_WARNING)}"
 IS_WARNING: Final = f"coalesce(NEW.last_error, '') = {literal(CONTEXT_WARNING)}"
-# A claim that loses simply changes nothing, as the guarded statement expects: of an answered task whose owner lives.
+# A losing claim changes no row, as the guarded UPDATE expects: the task is answered and its owner is alive.
 CLAIM_LOST: Final = (
     f"OLD.state = 'fix_proposed' AND NEW.state = 'working' AND OLD.open_for_claim = 0"
     f" AND coalesce(NEW.session_id, '') <> '' AND NOT ({SAME_SESSION}) AND NOT {is_stale('OLD')}"
@@ -80,15 +80,15 @@ _CONDITIONS: Final = {
 
 
 def allowed_transition(before: TaskState, task_id: str = "") -> str:
-    """Is NEW.state one that this state may become?"""
-    ways: dict[str, list[str]] = {}
+    """Return SQL for: NEW.state is a legal successor of this state."""
+    successors: dict[str, list[str]] = {}
     for move in legal(before, task_id):
-        ways.setdefault(_CONDITIONS[move.condition], []).append(move.after)
-    legal_ways = [f"({condition} AND NEW.state IN ({literals(after)}))" for condition, after in ways.items()]
-    return f"coalesce({' OR '.join(legal_ways)}, FALSE)" if legal_ways else "FALSE"
+        successors.setdefault(_CONDITIONS[move.condition], []).append(move.after)
+    alternatives = [f"({condition} AND NEW.state IN ({literals(after)}))" for condition, after in successors.items()]
+    return f"coalesce({' OR '.join(alternatives)}, FALSE)" if alternatives else "FALSE"
 
 
-# What a move of a worker's row does besides. Each is computed from the row as it was and as it was given.
+# Side effects of a worker task's transition, computed from the old row and the row as it was written.
 EFFECTS: Final = {
     "generation": f"NEW.generation + CASE WHEN {CLAIMED} OR {REOPENED} THEN 1 ELSE 0 END",
     "open_for_claim": f"CASE WHEN {REOPENED} THEN 1 ELSE 0 END",
@@ -100,9 +100,9 @@ EFFECTS: Final = {
     "error_tries": f"NEW.error_tries + CASE WHEN NEW.state = 'error' AND NOT ({IS_WARNING}) THEN 1 ELSE 0 END",
     "warnings": f"NEW.warnings + CASE WHEN NEW.state = 'error' AND {IS_WARNING} THEN 1 ELSE 0 END",
     "retry_count": f"CASE WHEN NEW.state = 'error' AND {IS_WARNING} THEN OLD.retry_count ELSE NEW.retry_count END",
-    # An answered warning is over: what goes wrong next is an error, also where it is reported without its name.
+    # An answered context warning is over: the next report is an error, even if it leaves last_error as it was.
     "last_error": f"CASE WHEN NEW.state = 'working' AND {IS_WARNING} THEN NULL ELSE NEW.last_error END",
-    "session_id": f"CASE WHEN {REOPENED} THEN NULL ELSE NEW.session_id END",  # a former owner has to claim it anew
+    "session_id": f"CASE WHEN {REOPENED} THEN NULL ELSE NEW.session_id END",  # a former owner has to claim the task again
     "worked_by": "CASE WHEN NEW.state = 'watching' THEN NULL ELSE NEW.worked_by END",
     "completed_at": f"CASE WHEN NEW.state = 'complete' THEN coalesce(NEW.completed_at, {NOW_SQL}) ELSE NEW.completed_at END",
     "last_heartbeat": (
@@ -113,7 +113,7 @@ EFFECTS: Final = {
 
 ILLEGAL_OWNER_CHANGE: Final = (
     f"NOT ({SAME_SESSION}) AND NOT ({CLAIMED} OR (coalesce(NEW.session_id, '') = ''"
-    f" AND NEW.state IN ('watching', 'fix_proposed') AND ({MOVED} OR NEW.open_for_claim = 1)))"
+    f" AND NEW.state IN ('watching', 'fix_proposed') AND ({STATE_CHANGED} OR NEW.open_for_claim = 1)))"
 )
 HEARTBEAT_IN_FUTURE: Final = "coalesce(julianday(NEW.last_heartbeat) > julianday('now') + 5.0 / 86400, FALSE)"
 SENDER_NOT_OWNER: Final = (
@@ -126,7 +126,7 @@ BAD_INITIAL_STATE: Final = (
     f" OR (NOT ({is_fallback('NEW')}) AND coalesce(NEW.state, '') = 'watching'))"
 )
 
-# -- the words ----------------------------------------------------------------------------------------
+# -- error messages -----------------------------------------------------------------------------------
 
 INITIAL_STATE_ERROR: Final = (
     "rung: a task begins as watching (conductor); only the row of a blocked session, fallback-{session}, as exited"
