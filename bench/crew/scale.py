@@ -85,7 +85,7 @@ def crew_at(place: str, workers: int) -> ConductorContext:
     )  # fmt: skip
     table = CrewTable.open(place)
     return ConductorContext(
-        table=table, place=place, runtime_dir=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
+        table=table, table_url=place, runtime_dir=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
         judgement=RuleJudgement(), recoveries=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
@@ -101,7 +101,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
     chance = random.Random(seed)
     held: dict[str, TaskLease] = {}
     with CrewTable.open(place) as table:
-        for row in table.claimed():
+        for row in table.claimed_tasks():
             held[row.task_id] = TaskLease(task_id=row.task_id, session=row.session_id, generation=row.generation)
         until = time.monotonic() + seconds
         due = time.monotonic()
@@ -111,7 +111,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
             time.sleep(max(0.0, due - time.monotonic()))
         quiet = set(chance.sample(sorted(held), min(silent, len(held))))
         for name in quiet:
-            table.change(name, stale_after=stale)
+            table.update_columns(name, stale_after=stale)
             _beat(table, held, name, held[name])
         print("silent", *sorted(quiet), flush=True)
         while True:  # the others continue until this process is killed
@@ -123,7 +123,7 @@ def work(place: str, workers: int, beat: float, seconds: float, silent: int, sta
 
 def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLease) -> TaskState | None:
     try:
-        return table.beat(claim, progress=f"{time.monotonic():.0f}")
+        return table.heartbeat(claim, progress=f"{time.monotonic():.0f}")
     except RungError:  # the lease has expired
         held.pop(name, None)
         return None
@@ -131,7 +131,7 @@ def _beat(table: CrewTable, held: dict[str, TaskLease], name: str, claim: TaskLe
 
 def _worker_step(table: CrewTable, held: dict[str, TaskLease], chance: random.Random) -> None:
     """Run one step of a random worker."""
-    new = table.unclaimed() if not held or chance.random() < 0.1 else ()
+    new = table.unclaimed_sessions() if not held or chance.random() < 0.1 else ()
     for process in table.processes() if new else ():
         if process.session_id in new:
             with suppress(RungError):  # claimed by another worker
@@ -142,9 +142,9 @@ def _worker_step(table: CrewTable, held: dict[str, TaskLease], chance: random.Ra
     claim = held[name]
     state = _beat(table, held, name, claim)
     if state is TaskState.WORKING and chance.random() < 0.05:
-        table.error(claim, chance.choice(("ImportError: No module named foo", "Connection reset by peer")))
+        table.report_error(claim, chance.choice(("ImportError: No module named foo", "Connection reset by peer")))
     elif state is TaskState.WORKING and chance.random() < 0.2:
-        table.ask_review(claim, REVIEW, checkpoint=1)
+        table.request_review(claim, REVIEW, checkpoint=1)
     elif state is TaskState.REVIEW_APPROVED:
         table.complete(claim)
         held.pop(name, None)
@@ -231,11 +231,13 @@ def _wait_for_detection(conductor: Conductor, silent: set[str], options: argpars
     table, late = conductor.crew.table, dict[str, float]()
     until = time.monotonic() + options.stale + 20 * options.poll
     while len(late) < len(silent) and time.monotonic() < until:
-        overdue = {row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed() if row.stale}
+        overdue = {
+            row.task_id: (row.heartbeat_age or 0.0) - row.stale_after for row in table.claimed_tasks() if row.is_stale
+        }
         conductor.handle_pending()
         conductor.supervise_and_dispatch()
         for name in silent - late.keys():
-            row = table.known(name)
+            row = table.require_task(name)
             if row.session_id == "" or row.state is TaskState.EXITED:
                 late[name] = max(0.0, overdue.get(name, 0.0)) / options.poll
         time.sleep(options.poll)

@@ -1,6 +1,6 @@
 // Client of the service's public API. URLs are relative to the page.
 import { signal } from "@preact/signals";
-import type { Me } from "./wire";
+import type { CurrentUser } from "./wire";
 
 /** A rejected or failed request; `message` can be shown to the user. */
 export class ApiError extends Error {
@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-export const me = signal<Me | null>(null);
+export const me = signal<CurrentUser | null>(null);
 export const signedOut = signal(false);
 /** The service's clock minus the browser's clock, in seconds. */
 export const clockSkew = signal(0);
@@ -73,7 +73,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 }
 
 /** Loads the identity and permissions of this browser. */
-export async function loadMe(): Promise<Me> {
+export async function loadMe(): Promise<CurrentUser> {
   const requestedAt = Date.now();
   const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
   if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
@@ -82,7 +82,7 @@ export async function loadMe(): Promise<Me> {
   const offset = (date - (requestedAt + Date.now()) / 2) / 1000;
   if (Math.abs(offset) > 2) clockSkew.value = offset; // the Date header has a resolution of one second
   signedOut.value = false;
-  return (me.value = (await response.json()) as Me);
+  return (me.value = (await response.json()) as CurrentUser);
 }
 
 /** Exchanges a token for a session cookie. */

@@ -58,7 +58,7 @@ class DemoCrew:
     def play(self, ended: threading.Event) -> None:
         """Run until the demo ends."""
         with CrewTable.open(self.path) as table:
-            table.own_state(WATCHDOG, TaskState.CONFIRMED)
+            table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED)
             while not ended.wait(TURN_SECONDS):
                 with suppress(RungError):  # an operator was quicker, or the database is locked
                     self.turn(table)
@@ -66,7 +66,7 @@ class DemoCrew:
     def turn(self, table: CrewTable) -> None:
         """Run one poll of the conductor and one step of each worker."""
         for name in (CONDUCTOR, WATCHDOG):
-            table.own_state(name)
+            table.heartbeat_self(name)
         open_ = table.tasks(*(state for state in TaskState if state is not TaskState.COMPLETE))
         if not any(row.state is TaskState.WATCHING for row in open_) and self._added < MAX_TASKS:
             self._add(table)
@@ -77,7 +77,7 @@ class DemoCrew:
                 with suppress(RungError):
                     self._step(table, self._claims[row.task_id], row)
             elif row.state is TaskState.EXITED and not row.outcome:
-                table.change(row.task_id, outcome="escalated", note="stopped by an operator")
+                table.update_columns(row.task_id, outcome="escalated", note="stopped by an operator")
         at_work = sum(row.state not in (TaskState.WATCHING, TaskState.EXITED) for row in open_)
         if (
             at_work < MAX_WORKERS
@@ -94,13 +94,13 @@ class DemoCrew:
             table.complete(claim, "TASK COMPLETE")
             del self._claims[row.task_id]
         elif done > STEPS_PER_TASK:
-            table.ask_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
+            table.request_review(claim, "Summary: done as asked\nTests: 43 passed", checkpoint=1)
         elif self._random.random() < 0.08:  # noqa: PLR2004  # share of steps that fail
-            table.error(claim, self._random.choice(ERRORS))
+            table.report_error(claim, self._random.choice(ERRORS))
         else:
             if row.state is not TaskState.WORKING:
                 table.resume(claim)
-            table.beat(claim, progress=f"step {done} of {STEPS_PER_TASK}")
+            table.heartbeat(claim, progress=f"step {done} of {STEPS_PER_TASK}")
 
     def _answer(self, table: CrewTable, row: TaskRow) -> None:
         """Answer as the conductor does; sometimes only an operator can."""
@@ -108,16 +108,16 @@ class DemoCrew:
             return
         asking = len([one for one in table.tasks(TaskState.ERROR, TaskState.NEEDS_REVIEW) if one.needs_person])
         if asking < len(QUESTIONS) and self._random.random() < 0.25:  # noqa: PLR2004  # share of the answers
-            table.change(row.task_id, note=f"{ASKS_PREFIX} {QUESTIONS[asking]}")
+            table.update_columns(row.task_id, note=f"{ASKS_PREFIX} {QUESTIONS[asking]}")
         elif row.state is TaskState.ERROR:
             body = f"FIX PROPOSAL\nRoot cause: {row.last_error}\nFix: look at what changed last, and undo it"
-            table.answer(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
+            table.reply(row, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL)
         else:
-            table.answer(row, TaskState.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
+            table.reply(row, TaskState.REVIEW_APPROVED, "APPROVED: it does what was asked", MessageType.APPROVAL)
 
     def _add(self, table: CrewTable) -> None:
         first = self._added
         for title in TITLES:
             self._added += 1
             before = (f"task-{self._added - 1:02}",) if self._added - first in (2, 5, 9) else ()
-            table.add(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))
+            table.add_task(NewTask(task_id=f"task-{self._added:02}", title=title, instruction=title, depends_on=before))

@@ -117,7 +117,7 @@ class World:
         with suppress(OSError):
             shutil.rmtree(self.journal_path.parent)
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """Return whether the request is for one of the demo's models."""
         return request.model in COSTS
 

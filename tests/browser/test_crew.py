@@ -29,20 +29,20 @@ def table(tmp_path: Path) -> Iterator[CrewTable]:
     with CrewTable.open(str(tmp_path / "move.db"), create=True) as opened:
         for name, title in (("asks", "Move the prices"), ("works", "Write the guide"), ("lost", "Port the parser"),
                             ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
-            opened.add(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
-        opened.ask_review(opened.claim("asks", "a-session"), "Summary: all of it\nTests: 12 passed", checkpoint=1)
-        opened.change("asks", note=f"{ASKS_PREFIX}shall the prices pass?")
-        opened.beat(opened.claim("works", "b-session", "worker-b"), progress="7 of 9 pages")
+            opened.add_task(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
+        opened.request_review(opened.claim("asks", "a-session"), "Summary: all of it\nTests: 12 passed", checkpoint=1)
+        opened.update_columns("asks", note=f"{ASKS_PREFIX}shall the prices pass?")
+        opened.heartbeat(opened.claim("works", "b-session", "worker-b"), progress="7 of 9 pages")
         opened.hand_off(opened.claim("lost", "c-session"), "HANDOFF: it died three times")
-        opened.change("lost", outcome="escalated", note="it died three times")
-        opened.error(opened.claim("hostile", "d-session", f"w{HOSTILE}".replace(" ", "")), HOSTILE, body=HOSTILE)
+        opened.update_columns("lost", outcome="escalated", note="it died three times")
+        opened.report_error(opened.claim("hostile", "d-session", f"w{HOSTILE}".replace(" ", "")), HOSTILE, body=HOSTILE)
         yield opened
 
 
 @pytest.fixture
 def crew(table: CrewTable, tmp_path: Path) -> Iterator[Service]:
     """The service with that crew."""
-    with up("--no-gateway", "--crew", table.place, journal=tmp_path / "journal.db") as service:
+    with up("--no-gateway", "--crew", table.location, journal=tmp_path / "journal.db") as service:
         yield service
 
 
@@ -58,9 +58,9 @@ def test_a_review_is_approved_on_the_page(crew: Service, table: CrewTable, open_
     page.get_by_label("Message to the worker").fill("well done")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator("h1 + .badge")).to_have_text("review approved")
-    assert table.known("asks").state is TaskState.REVIEW_APPROVED
+    assert table.require_task("asks").state is TaskState.REVIEW_APPROVED
     assert table.messages("asks")[-1].message == "well done"
-    claim_of = table.known("works")
+    claim_of = table.require_task("works")
     table.connection.execute("UPDATE orchestration_tasks SET progress = '8 of 9 pages' WHERE task_id = 'works'")
     page.goto(crew.url(f"/crew/move/{claim_of.task_id}"))
     expect(page.locator(".facts")).to_contain_text("8 of 9 pages")
@@ -77,20 +77,20 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     page.get_by_label("Message to the worker").fill("mind the door")
     page.get_by_role("button", name="Restart").click()
     expect(page.locator("h1 + .badge")).to_have_text("watching")
-    assert table.known("lost").state is TaskState.WATCHING
+    assert table.require_task("lost").state is TaskState.WATCHING
     page.goto(crew.url("/crew/move/works"))
     end = page.get_by_role("button", name="Stop")
     expect(end).to_be_enabled()
     page.route("**/api/crews/move/tasks/works", lambda route: route.abort())  # the page is not told of what comes now
-    table.error(table_claim(table, "works"), "it broke")
+    table.report_error(table_claim(table, "works"), "it broke")
     end.click()
     expect(page.locator(".toast.failed")).to_contain_text("moved on")
-    assert table.known("works").state is TaskState.ERROR
+    assert table.require_task("works").state is TaskState.ERROR
 
 
 def table_claim(table: CrewTable, name: str) -> TaskLease:
     """Return the current claim of a task."""
-    row = table.known(name)
+    row = table.require_task(name)
     return TaskLease(task_id=name, session=row.session_id, generation=row.generation)
 
 

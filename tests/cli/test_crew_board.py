@@ -26,10 +26,10 @@ def place(tmp_path: Path) -> str:
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
         for number in range(1, 6):
-            table.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
-        table.beat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
-        table.error(table.claim("task-04", "b-session", "worker-four"), "it broke")
-        table.change("task-04", note=f"{ASKS_PREFIX}which of the two?")
+            table.add_task(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
+        table.heartbeat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
+        table.report_error(table.claim("task-04", "b-session", "worker-four"), "it broke")
+        table.update_columns("task-04", note=f"{ASKS_PREFIX}which of the two?")
     return at
 
 
@@ -57,7 +57,9 @@ def test_the_board_is_printed_once(place: str) -> None:
 def test_a_task_is_one_line_also_on_a_narrow_screen(place: str) -> None:
     """Each task takes one line, so that the computed number fits the screen."""
     with CrewTable.open(place) as table:
-        table.change("task-04", note=f"{ASKS_PREFIX} {'a long question ' * 20}", progress="much has been done " * 20)
+        table.update_columns(
+            "task-04", note=f"{ASKS_PREFIX} {'a long question ' * 20}", progress="much has been done " * 20
+        )
     lines = run("board", "--once", "--db", place, columns="80").stdout.splitlines()
     assert len([line for line in lines if line.startswith("task")]) == len(lines) - 3 == 7
     assert all(len(line) <= 80 for line in lines)

@@ -20,7 +20,7 @@ from rung.core.domain import events as ev
 from rung.store import open_journal
 from rung.store.queries.groups import groups, resolve
 from rung.testing import HttpError
-from rung.wiring.journals import default_path, where
+from rung.wiring.journals import default_path, journal_path
 from tests.store.recorded import DAY, NO_IDEA, START, Recorded
 
 if TYPE_CHECKING:
@@ -297,16 +297,16 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("RUNG_JOURNAL", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     if sys.platform == "linux":
-        assert where(None) == str(tmp_path / "data" / "rung" / "journal.db")
+        assert journal_path(None) == str(tmp_path / "data" / "rung" / "journal.db")
         monkeypatch.setenv("XDG_DATA_HOME", "relative")
         assert default_path() == Path.home() / ".local" / "share" / "rung" / "journal.db"
     Path("rung.toml").write_text('journal = "here.db"\n[policy]\nladder = "task"\n', encoding="utf-8")
-    assert where(None) == "here.db"
+    assert journal_path(None) == "here.db"
     monkeypatch.setenv("RUNG_JOURNAL", "there.db")
-    assert where(None) == "there.db"
-    assert where("given.db") == "given.db"
+    assert journal_path(None) == "there.db"
+    assert journal_path("given.db") == "given.db"
     monkeypatch.setenv("RUNG_JOURNAL", "")
-    assert where("") == "here.db"
+    assert journal_path("") == "here.db"
     assert good("journal", "where") == "here.db\n"
     table = json.loads(good("journal", "where", "--json"))
     assert table == {"journal": "here.db", "chosen_by": "rung.toml", "exists": False}

@@ -65,7 +65,7 @@ class Worker:
                 self.beat_at = now
                 return
             claim = self.claim
-            state = table.beat(claim, progress=self._progress())
+            state = table.heartbeat(claim, progress=self._progress())
             self.beat_at = now
             if state is TaskState.EXIT_REQUESTED:
                 table.hand_off(claim, Handoff(session=self.session, reason="asked to", context=50.0).body())
@@ -98,14 +98,14 @@ class Worker:
         elif self.fault == "stands still" and self.steps >= 2:
             self.stopped_until = float("inf")
         elif self.fault == "errs" and self.rng.random() < 0.6:
-            table.error(claim, self.rng.choice(ERRORS))
+            table.report_error(claim, self.rng.choice(ERRORS))
         elif self.fault == "warns" and self.steps == 1:
             table.warn_context(claim, "Context Usage: 70%\nProposal: go on")
         elif self.fault == "nonsense" and self.rng.random() < 0.5:
-            table.ask_review(claim, "done!!", checkpoint=1)
+            table.request_review(claim, "done!!", checkpoint=1)
             self.requested_review = True
         elif self.steps >= self.steps_needed:
-            table.ask_review(claim, review(self.rng.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
+            table.request_review(claim, review(self.rng.choice((0, 1, 2, 3, 5, 6))), checkpoint=1)
             self.requested_review = True
 
 
@@ -173,7 +173,7 @@ class World:
         self.processes = SimulatedProcesses(self)
         for n in range(1, tasks + 1):
             needs = tuple(f"task-{m:02}" for m in self.rng.sample(range(1, n), min(n - 1, self.rng.choice((0, 0, 1)))))
-            self.table.add(NewTask(task_id=f"task-{n:02}", title=f"task {n}", depends_on=needs, stale_after=STALE))
+            self.table.add_task(NewTask(task_id=f"task-{n:02}", title=f"task {n}", depends_on=needs, stale_after=STALE))
         self.conductor = self._conductor()
         self.kills = 0
 

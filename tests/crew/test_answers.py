@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def world(tmp_path: Path) -> World:
     """Return a world with one task and no launched worker: the test is the worker."""
     made = World(tmp_path, 0, stormy=False, tasks=1)
-    made.table.change("task-01", command=[])
+    made.table.update_columns("task-01", command=[])
     return made
 
 
@@ -50,7 +50,7 @@ def test_five_corrections_for_life_then_the_plan(world: World) -> None:
             world.conductor.handle_pending()
             claim = claimed(world, "s2")
             assert task(world).retry_count == 0
-        world.table.error(claim, f"ImportError: No module named foo{n}")
+        world.table.report_error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle_pending()
         if n < 6:
             assert task(world).state is TaskState.FIX_PROPOSED
@@ -65,11 +65,11 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
     claim = claimed(world)
     for n in range(1, 7):
         if n in (3, 5):
-            world.table.ask_review(claim, review(0), checkpoint=n)
+            world.table.request_review(claim, review(0), checkpoint=n)
             world.conductor.handle_pending()
             assert (task(world).state, task(world).history) == (TaskState.REVIEW_APPROVED, [])
             world.table.resume(claim)
-        world.table.error(claim, f"ImportError: No module named foo{n}")
+        world.table.report_error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle_pending()
         if n < 6:
             assert task(world).state is TaskState.FIX_PROPOSED
@@ -80,7 +80,9 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
 def test_a_workers_exit_code_names_its_error(world: World) -> None:
     """Tool and exit code of the report are part of the classified evidence."""
     claim = claimed(world)
-    world.table.error(claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137")
+    world.table.report_error(
+        claim, "it stopped", body="ERROR (Retry 1/5):\nError: it stopped\nTool: bash\nExit Code: 137"
+    )
     world.conductor.handle_pending()
     failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
     assert (failure["kind"], failure["evidence"]["tool"]) == ("resource_exhausted", "bash")
@@ -90,7 +92,7 @@ def test_an_error_that_two_corrections_did_not_change_is_called_that(world: Worl
     """The third proposal for one error says that the plan may be wrong."""
     claim = claimed(world)
     for _ in range(3):
-        world.table.error(claim, "ImportError: No module named foo")
+        world.table.report_error(claim, "ImportError: No module named foo")
         world.conductor.handle_pending()
         world.table.resume(claim)
     first, _, third = said(world, MessageType.FIX_PROPOSAL)
@@ -102,11 +104,11 @@ def test_errors_come_before_reviews_and_both_before_ends(tmp_path: Path) -> None
     """Pending tasks are handled in this order: errors, reviews, exits."""
     world = World(tmp_path, 0, stormy=False, tasks=3)
     for n in (1, 2, 3):
-        world.table.change(f"task-0{n}", command=[], depends_on=[])
+        world.table.update_columns(f"task-0{n}", command=[], depends_on=[])
     claims = {n: world.table.claim(f"task-0{n}", f"s{n}") for n in (1, 2, 3)}
     world.table.hand_off(claims[1], "gone")
-    world.table.ask_review(claims[2], "x", checkpoint=1)
-    world.table.error(claims[3], "typo")
+    world.table.request_review(claims[2], "x", checkpoint=1)
+    world.table.report_error(claims[3], "typo")
     world.conductor.handle_pending()
     answers = [m.task_id for m in world.table.messages() if m.from_session == CONDUCTOR]
     assert answers[-3:] == ["task-03", "task-02", "task-01"]
@@ -136,7 +138,7 @@ def test_context_warnings_are_weighed_and_never_counted(world: World, body: str,
 def test_reviews_by_their_grade(world: World, smoothness: int, state: TaskState) -> None:
     """0 to 4 are approved, 5 after a full review, 6 and worse are sent back."""
     claim = claimed(world)
-    world.table.ask_review(claim, review(smoothness), checkpoint=1)
+    world.table.request_review(claim, review(smoothness), checkpoint=1)
     world.conductor.handle_pending()
     assert task(world).state is state
 
@@ -145,11 +147,11 @@ def test_a_review_that_does_not_end(world: World) -> None:
     """Five reviews of one checkpoint are answered; the sixth leads to replanning and escalation."""
     claim = claimed(world)
     for _ in range(5):
-        world.table.ask_review(claim, review(7), checkpoint=1)
+        world.table.request_review(claim, review(7), checkpoint=1)
         world.conductor.handle_pending()
         assert task(world).state is TaskState.REVIEW_FAILED
         world.table.resume(claim)
-    world.table.ask_review(claim, review(7), checkpoint=1)
+    world.table.request_review(claim, review(7), checkpoint=1)
     world.conductor.handle_pending()
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
 
@@ -164,13 +166,13 @@ def test_a_second_session_that_came_too_late(world: World) -> None:
     assert len(world.table.fallbacks()) == 1
     world.conductor.handle_pending()
     assert world.table.fallbacks() == []
-    assert world.table.beat(claim) is TaskState.WORKING
+    assert world.table.heartbeat(claim) is TaskState.WORKING
 
 
 def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
     """A stale worker is evicted by the next check, also while it waits for an answer."""
     claim = claimed(world)
-    world.table.error(claim, "typo")
+    world.table.report_error(claim, "typo")
     world.conductor.handle_pending()
     world.now += 119
     assert world.conductor.supervise_and_dispatch() == 0
@@ -185,7 +187,7 @@ def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
 def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
     """A task without its instruction file is not dispatched but escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)
-    world.table.change("task-01", instruction_path=str(tmp_path / "nothing.md"))
+    world.table.update_columns("task-01", instruction_path=str(tmp_path / "nothing.md"))
     world.run()
     assert task(world).outcome == "escalated"
     assert "instructions" in task(world).note
@@ -196,22 +198,22 @@ def test_a_conductors_own_end_counts_against_nobody(tmp_path: Path) -> None:
     world = World(tmp_path, 0, stormy=False, tasks=8)
     world.conductor.crew.settings = replace(world.conductor.crew.settings, limits=RestartLimits())
     for n in range(1, 9):
-        world.table.change(f"task-0{n}", depends_on=[])
+        world.table.update_columns(f"task-0{n}", depends_on=[])
     world.conductor.run_once()
     for worker in world.processes.running.values():
         worker.act(world.table, world.now)
     shut_down(world.conductor.crew, "context runs out")
     assert world.table.counts()[TaskState.EXITED] == 8
-    world.table.own_state(CONDUCTOR, TaskState.WATCHING)
+    world.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
     world.conductor.run_once()
-    assert len(world.table.running()) == 8
+    assert len(world.table.running_sessions()) == 8
     assert {row.redispatches for row in world.table.tasks()} == {0}
 
 
 def test_what_is_known_of_loops_goes_with_the_worker(world: World) -> None:
     """The loop detectors' state is dropped with the worker it belongs to."""
     claim = claimed(world)
-    world.table.beat(claim, progress='{"tool": "bash", "args": "make", "result": "x", "i": 1}')
+    world.table.heartbeat(claim, progress='{"tool": "bash", "args": "make", "result": "x", "i": 1}')
     world.conductor.supervise_and_dispatch()
     assert len(world.conductor.crew.loop_states) == 1
     world.table.hand_off(claim, "done")

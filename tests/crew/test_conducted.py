@@ -212,7 +212,7 @@ def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
     assert place.task("task-01").state is TaskState.EXITED
     assert list((place.runtime / "pids").iterdir()) == []
     with CrewTable.open(str(place.db)) as table:
-        table.change("task-01", command=GOOD)
+        table.update_columns("task-01", command=GOOD)
     place.start()
     code, said = place.end()
     assert code == 0, said

@@ -189,7 +189,7 @@ def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
     """The judge rewrites a missing or empty instruction file; without a judge the task is escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)
     path = tmp_path / "new" / "task-01.md"
-    world.table.change("task-01", instruction_path=str(path))
+    world.table.update_columns("task-01", instruction_path=str(path))
     row = world.table.task("task-01")
     assert row is not None
     crew = world.conductor.crew

@@ -14,11 +14,11 @@ import rung
 from rung.core.policy.parser import parse_policy_file
 from rung.service.app import make_app
 from rung.service.app_context import AppContext
-from rung.service.auth import Access, add_token
-from rung.service.auth_middleware import LOCAL
+from rung.service.auth import Authenticator, add_token
+from rung.service.auth_middleware import LOOPBACK_HOSTS
 from rung.service.crew_tables import CrewTables
 from rung.service.replay import Replayers
-from rung.service.routes.stream import EventSubscription
+from rung.service.routes.stream import EventBroadcaster
 from rung.service.server import Server
 from rung.store import open_journal
 from rung.testing import HttpError, Script
@@ -43,7 +43,7 @@ class Echo:
         self.asked: list[Request] = []
         self.fails: list[Exception] = []
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         return request.model in ("small", "large")
 
     def __call__(self, request: Request) -> str:
@@ -56,8 +56,8 @@ class Echo:
 class Running:
     """The service and a client for it."""
 
-    def __init__(self, journal: Journal, url: str, hub: AppContext, echo: Echo) -> None:
-        self.journal, self.url, self.hub, self.echo = journal, url, hub, echo
+    def __init__(self, journal: Journal, url: str, context: AppContext, echo: Echo) -> None:
+        self.journal, self.url, self.context, self.echo = journal, url, context, echo
         self._clients: list[httpx.Client] = []
         self.admin = self.client(TOKEN)
 
@@ -104,17 +104,17 @@ def service(journal: Journal, places: list[str]) -> Iterator[Running]:
     echo = Echo()
     policies = PolicyStore(journal, parse_policy_file({"policy": {"ladder": "model", "models": MODELS}}))
     replayers, crews = Replayers(journal, [echo]), CrewTables(places)
-    hub = AppContext(
-        journal, Access(journal, TOKEN), EventSubscription(journal), policies, replayers, "a journal", crews=crews
+    context = AppContext(
+        journal, Authenticator(journal, TOKEN), EventBroadcaster(journal), policies, replayers, "a journal", crews=crews
     )
-    server = Server(make_app(hub, hosts=LOCAL, address=url), hub.stream)
+    server = Server(make_app(context, hosts=LOOPBACK_HOSTS, address=url), context.stream)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    running = Running(journal, url, hub, echo)
+    running = Running(journal, url, context, echo)
     eventually(lambda: server.started)
     yield running
     running.close()
-    hub.stream.end()
+    context.stream.close()
     server.should_exit = True
     thread.join(SOON)
     assert not thread.is_alive()

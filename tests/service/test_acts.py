@@ -66,7 +66,7 @@ def test_one_that_has_ended_is_made_again(service: Running, past: None) -> None:
 def test_again_with_another_model(service: Running, past: None) -> None:
     """And with recovery: it fails once more, and is retried as the policy says."""
     service.admin.put("/api/retry-policy", json={"backoffBase": 0}, headers={"if-match": '"0"'})
-    eventually(lambda: service.hub.policies.pick().backoff.base == 0)
+    eventually(lambda: service.context.policies.pick().backoff.base == 0)
     service.echo.fails = [HttpError(503, "busy")]
     done = service.post("/api/sessions/lost/retry", {"mode": "model", "model": "large"}, 202)
     eventually(lambda: _result(service, done["incident"]) == "done by large")
@@ -85,10 +85,10 @@ def _result(service: Running, incident: str) -> Any:
 
 def test_what_cannot_be_retried_says_why(service: Running, past: None) -> None:
     """Beside the button: which fact is missing, and what to do."""
-    service.hub.replayers.known.clear()
+    service.context.replayers.replayers.clear()
     assert "ANTHROPIC_API_KEY" in service.get("/api/sessions/lost/retry-preview")["whyNot"]
     refused = service.post("/api/sessions/lost/retry", {}, 409)
-    assert "nothing here can reach small" in refused["detail"]
+    assert "no client for small is configured" in refused["detail"]
     assert service.post("/api/sessions/none/retry", {}, 404)["detail"] == "there is no session 'none'"
     for body, field in (({"mode": "model"}, "model"), ({"mode": "prompt"}, "prompt"), ({"mode": "x"}, "mode")):
         assert service.post("/api/sessions/lost/retry", body, 422)["field"] == field
@@ -101,7 +101,7 @@ def test_once(service: Running, past: None) -> None:
     assert service.post("/api/sessions/lost/retry", {}, 202, **key) == one
     assert len(service.get("/api/audit")) == 1
     service.post("/api/sessions/lost/retry", {"mode": "prompt", "prompt": "x"}, 422, **key)
-    service.hub.replayers.known.clear()
+    service.context.replayers.replayers.clear()
     service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})
     service.post("/api/sessions/saved/retry", {}, 409, **{"Idempotency-Key": "k-2"})  # nothing was done: try again
 
@@ -133,7 +133,7 @@ def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
     token = service.post("/api/sessions/lost/escalate", {})["token"]
     assert "not of this session" in service.post("/api/sessions/saved/escalate", {"confirm": token}, 409)["detail"]
     service.admin.put("/api/budgets", json={"session": 0.05})
-    assert "has $0.05 left" in service.post("/api/sessions/lost/escalate", {}, 409)["detail"]
+    assert "remaining budget is $0.05" in service.post("/api/sessions/lost/escalate", {}, 409)["detail"]
     assert service.journal.runs.received("model/lost") is None
 
 
@@ -179,7 +179,7 @@ def test_a_question_is_answered(service: Running) -> None:
     assert [one["id"] for one in service.get("/api/sessions", status="waiting")["items"]] == ["s-1"]
     wrong = service.post(f"/api/incidents/{incident}/answer", {"option": "maybe"}, 422)
     assert "approve" in wrong["detail"]
-    assert "answer that instead" in service.post("/api/sessions/s-1/retry", {}, 409)["detail"]
+    assert "answer it instead" in service.post("/api/sessions/s-1/retry", {}, 409)["detail"]
     service.post(f"/api/incidents/{incident}/answer", {"option": "approve"})
     service.post(f"/api/incidents/{incident}/answer", {"option": "approve"}, 409)
     assert result().status == "recovered"
@@ -195,7 +195,7 @@ def test_stopping(service: Running) -> None:
     outcome = result()
     assert (outcome.status, outcome.reason) == ("partial", "stopped by admin")
     assert service.journal.flush()
-    assert "it has ended: partial" in service.post(f"/api/incidents/{row['id']}/cancel", None, 409)["detail"]
+    assert "the incident has ended: partial" in service.post(f"/api/incidents/{row['id']}/cancel", None, 409)["detail"]
 
 
 def test_an_incident_whole(service: Running, past: None) -> None:

@@ -29,11 +29,11 @@ def table(places: list[str]) -> Iterator[CrewTable]:
     """The crew at work: one task errs, one works, one asks, one waits."""
     with CrewTable.open(places[0], create=True) as opened:
         for number in range(1, 5):
-            opened.add(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
-        opened.error(opened.claim("task-01", "one", "worker-one"), "it broke")
-        opened.beat(opened.claim("task-02", "two", "worker-two"), progress="half of it")
-        opened.ask_review(opened.claim("task-03", "three"), "Summary: done", checkpoint=1)
-        opened.change("task-03", note=f"{ASKS_PREFIX}shall it pass?")
+            opened.add_task(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
+        opened.report_error(opened.claim("task-01", "one", "worker-one"), "it broke")
+        opened.heartbeat(opened.claim("task-02", "two", "worker-two"), progress="half of it")
+        opened.request_review(opened.claim("task-03", "three"), "Summary: done", checkpoint=1)
+        opened.update_columns("task-03", note=f"{ASKS_PREFIX}shall it pass?")
         yield opened
 
 
@@ -46,7 +46,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
     assert (one["name"], one["tasks"], one["forPerson"]) == ("move", 4, 1)
     assert one["counts"] == {"watching": 1, "working": 1, "needs_review": 1, "error": 1}
     assert one["conductor"]["state"] == "watching"
-    assert "no crew's table yet" in other["trouble"]
+    assert "no crew table yet" in other["trouble"]
     first = service.get("/api/tasks", crew="move", limit=3)
     assert [row["id"] for row in first["items"]] == ["task-03", "task-01", "task-02"]
     assert first["items"][2]["progress"] == "half of it"
@@ -57,7 +57,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
 
 def test_a_task_is_shown_whole(service: Running, table: CrewTable) -> None:
     """What was said, who was started, and what may be done now, with the mark by which an act is guarded."""
-    table.launched("one", "task-01", ("an", "agent"))
+    table.record_launch("one", "task-01", ("an", "agent"))
     answer = service.admin.get(f"{PATH}/task-01")
     task = answer.json()
     assert answer.headers["etag"] == '"1-error"'
@@ -84,8 +84,8 @@ def test_an_answer_reaches_the_table_once(service: Running, table: CrewTable, ta
     for _ in range(2):
         headers = {"If-Match": f'"{seen}"', "Idempotency-Key": "k-1"}
         done = service.post(f"{PATH}/{task}/{act}", {"words": "so it is"}, 200, **headers)
-        assert done["note"] == f"{task} is {state} now"
-    assert table.known(task).state == state
+        assert done["note"] == f"{task} is now {state}"
+    assert table.require_task(task).state == state
     assert [one.message for one in table.messages(task)].count("so it is") == 1
     entry = service.get("/api/audit")[0]
     assert (entry["action"], entry["subject"], entry["detail"]["words"]) == (act, f"crew/move/{task}", "so it is")
@@ -94,12 +94,12 @@ def test_an_answer_reaches_the_table_once(service: Running, table: CrewTable, ta
 def test_a_task_that_was_given_up_begins_again(service: Running, table: CrewTable) -> None:
     """It is in the inbox, and one act takes it out of there."""
     table.hand_off(table.claim("task-04", "four"), "HANDOFF: tired")
-    table.change("task-04", outcome="escalated", note="three deaths")
+    table.update_columns("task-04", outcome="escalated", note="three deaths")
     waiting = [item for item in service.get("/api/inbox") if item["kind"] == "task"]
     assert {item["task"] for item in waiting} == {"move/task-03", "move/task-04"}
     seen = service.get(f"{PATH}/task-04")["version"]
     service.post(f"{PATH}/task-04/reset", {"words": "mind the door"}, 200, **{"If-Match": f'"{seen}"'})
-    assert table.known("task-04").state == "watching"
+    assert table.require_task("task-04").state == "watching"
     assert [item["task"] for item in service.get("/api/inbox") if item["kind"] == "task"] == ["move/task-03"]
 
 
@@ -113,9 +113,9 @@ def test_words_need_no_mark_and_come_from_a_person(service: Running, table: Crew
 def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     """For good, or for another conductor."""
     service.post("/api/crews/move/stop", {"why": "enough"}, 202)
-    assert table.fact(STOP_KEY) == "enough"
+    assert table.get_fact(STOP_KEY) == "enough"
     service.post("/api/crews/move/stop", {"why": "a new one", "handOver": True}, 202)
-    assert table.fact(STOP_KEY) == f"{HAND_OVER_PREFIX}a new one"
+    assert table.get_fact(STOP_KEY) == f"{HAND_OVER_PREFIX}a new one"
     assert [one["action"] for one in service.get("/api/audit")] == ["stop", "stop"]
 
 
@@ -123,7 +123,7 @@ def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     ("path", "headers", "status", "said"),
     [
         ("task-01/fix", {}, 428, "If-Match"),
-        ("task-01/fix", {"If-Match": '"7-error"'}, 412, "moved on"),
+        ("task-01/fix", {"If-Match": '"7-error"'}, 412, "has changed"),
         ("task-02/approve", {"If-Match": '"1-working"'}, 409, "legal from there"),
         ("task-99/tell", {}, 404, "no task"),
         ("task-00/tell", {}, 404, "no task"),
@@ -163,4 +163,4 @@ def test_crews_have_names_of_their_own() -> None:
     """By file or database, told apart where they are alike; a password is never shown."""
     crews = CrewTables(["/a/plan.db", "/b/plan.db", "/a/plan.db", "postgresql://me:secret@host:5432/fleet"])
     assert crews.names == ["plan", "plan-2", "fleet"]
-    assert crews.place("fleet") == "postgresql://host/fleet"
+    assert crews.location("fleet") == "postgresql://host/fleet"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.domain.errors import ConfigError
-from rung.service.auth import GUESSES, Access, Role, add_token, first_token, revoke_token
+from rung.service.auth import MAX_FAILED_LOGINS, Authenticator, Role, add_token, admin_token, revoke_token
 from tests.service.conftest import TOKEN, eventually
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_tokens(service: Running) -> None:
 
 def test_guessing(service: Running) -> None:
     """After so many wrong tokens nobody from there gets in for a while, by whichever way."""
-    for _ in range(GUESSES):
+    for _ in range(MAX_FAILED_LOGINS):
         assert service.client().post("/api/login", json={"token": "wrong"}).status_code == 401
     assert service.client().post("/api/login", json={"token": TOKEN}).status_code == 429
     answer = service.client("wrong").get("/api/me")
@@ -163,14 +163,14 @@ class Clock:
 def test_cookies_end(journal: Journal) -> None:
     """A cookie is good for a month, and only as it was made."""
     clock = Clock()
-    access = Access(journal, TOKEN, clock)
+    access = Authenticator(journal, TOKEN, clock)
     who = access.by_token(TOKEN)
     assert who is not None
-    cookie = access.cookie(who)
+    cookie = access.make_cookie(who)
     assert access.by_cookie(cookie) == who
     for wrong in ("", "x", "a.b.c", "a.9.ü", cookie[:-1] + "0", cookie.replace(".", ".9", 1)):
         assert access.by_cookie(wrong) is None, wrong
-    assert Access(journal, TOKEN + "x", clock).by_cookie(cookie) is None
+    assert Authenticator(journal, TOKEN + "x", clock).by_cookie(cookie) is None
     clock.now += 31 * 86_400
     assert access.by_cookie(cookie) is None
 
@@ -181,7 +181,7 @@ def test_tokens_end(journal: Journal) -> None:
 
     clock = Clock()
     clock.now = time.time()
-    access = Access(journal, TOKEN, clock)
+    access = Authenticator(journal, TOKEN, clock)
     token = add_token(journal, "ada", "act", days=1, by="test")
     who = access.by_token(token)
     assert who is not None
@@ -197,10 +197,10 @@ def test_tokens_end(journal: Journal) -> None:
 def test_the_first_token(tmp_path: Path) -> None:
     """Made once, for its owner's eyes only; a given one must be worth it."""
     file = tmp_path / "new" / "journal.token"
-    token = first_token(None, file)
-    assert first_token(None, file) == token
+    token = admin_token(None, file)
+    assert admin_token(None, file) == token
     assert (len(token) >= 32, file.stat().st_mode & 0o777) == (True, 0o600)
-    assert first_token("x" * 20, file) == "x" * 20
+    assert admin_token("x" * 20, file) == "x" * 20
     for wrong in ("short", "with spaces in it all over", "ünïcödé" * 4):
-        with pytest.raises(ConfigError, match="16 or more characters"):
-            first_token(wrong, file)
+        with pytest.raises(ConfigError, match="16 or more ASCII characters"):
+            admin_token(wrong, file)

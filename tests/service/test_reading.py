@@ -136,7 +136,7 @@ def test_policies(service: Running) -> None:
     assert changed.json()["waits"] == [2.0, 4.0, 8.0, 9.0, 9.0]
     assert changed.json()["worstDollars"] == pytest.approx(0.88, abs=2)
     assert service.admin.put("/api/retry-policy", json=wanted, headers={"if-match": '"0"'}).status_code == 412
-    assert service.hub.policies.effective().backoff.cap == 9
+    assert service.context.policies.effective().backoff.cap == 9
     project = service.admin.put(
         "/api/projects/shop/retry-policy",
         json={"toml": "retries = 1\n[backoff]\ncap = 4\n"},
@@ -175,7 +175,7 @@ def test_a_policy_that_cannot_be(service: Running, body: dict[str, object], fiel
     answer = service.admin.put("/api/retry-policy", content=content, headers=headers)
     assert answer.status_code == 422, answer.text
     assert field in answer.json()["field"]
-    assert service.hub.policies.stored().version == 0
+    assert service.context.policies.stored().version == 0
 
 
 def test_backtest(service: Running, past: None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.service.routes.stream import EventSubscription, StreamFilter, brief
+from rung.service.routes.stream import EventBroadcaster, StreamFilter, shorten
 from rung.testing import HttpError, Script
 from tests.service.conftest import SOON, eventually
 
@@ -59,16 +59,16 @@ def test_everybody_hears_everything(journal: Journal, away: bool) -> None:
     """Fifty listeners; some begin when all is over, and say what they have seen."""
 
     async def listen() -> list[list[int]]:
-        stream = EventSubscription(journal)
+        stream = EventBroadcaster(journal)
         stream.start(asyncio.get_running_loop())
-        listening = [] if away else [stream.listen(0, StreamFilter()) for _ in range(50)]
+        listening = [] if away else [stream.subscribe(0, StreamFilter()) for _ in range(50)]
         for one in listening:
             await anext(one)
         await asyncio.to_thread(happen, journal, 20)
-        listening = listening or [stream.listen(0, StreamFilter()) for _ in range(50)]
+        listening = listening or [stream.subscribe(0, StreamFilter()) for _ in range(50)]
         last = kept(journal)[-1]
         texts = await asyncio.gather(*(heard(one, last) for one in listening))
-        stream.end()
+        stream.close()
         return [ids(text) for text in texts]
 
     for found in asyncio.run(listen()):
@@ -79,16 +79,16 @@ def test_slower_than_the_ring(journal: Journal) -> None:
     """A listener that the ring has left behind reads the rest from the journal: nothing twice, nothing lost."""
 
     async def listen() -> list[int]:
-        stream = EventSubscription(journal, ring=7, page=3)
+        stream = EventBroadcaster(journal, ring=7, page=3)
         stream.start(asyncio.get_running_loop())
-        listening = stream.listen(None, StreamFilter())
+        listening = stream.subscribe(None, StreamFilter())
         text = await anext(listening)
         for _ in range(4):
             await asyncio.to_thread(happen, journal, 5)
             await asyncio.sleep(0.3)
             text += await anext(listening)
         text += await heard(listening, kept(journal)[-1])
-        stream.end()
+        stream.close()
         return ids(text)
 
     assert asyncio.run(listen()) == kept(journal)
@@ -120,13 +120,13 @@ def test_over_http(service: Running) -> None:
         service.client(service.token("act")).post("/api/alerts/x/acknowledge")
         assert "event: act" in (next(lines) for _ in range(20))
     assert service.admin.get("/api/events", headers={"last-event-id": "x"}).status_code == 422
-    eventually(lambda: service.hub.stream.listeners == 0)
+    eventually(lambda: service.context.stream.listeners == 0)
 
 
 def test_brief() -> None:
     """Long texts are cut, bulk is left out."""
     event = {"name": "decided", "text": "x" * 1_000, "decision": {"name": "repeat"}, "list": [{"messages": [], "n": 1}]}
-    cut = brief(event, whole=True)
+    cut = shorten(event, whole=True)
     assert (len(cut["text"]), cut["list"], cut["decision"], "name" in cut) == (
         300,
         [{"n": 1}],

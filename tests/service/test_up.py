@@ -25,7 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def up(*options: str, cwd: Path, command: Sequence[str] = (*RUNG, "up")) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def up(
+    *options: str, cwd: Path, command: Sequence[str] = (*RUNG, "serve")
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The service in a process of its own; what it printed as its address."""
     process = subprocess.Popen(
         [*command, "--port", "0", *options],
@@ -108,7 +110,7 @@ def test_the_demo(tmp_path: Path) -> None:
     ("options", "words"),
     [
         (["--port", "70000"], "70000"),
-        (["--token", "short"], "16 or more characters"),
+        (["--token", "short"], "16 or more ASCII characters"),
         (["--host", "0.0.0.0"], "--token"),  # it is refused
         (["--journal", "/proc/nowhere/x.db"], "/proc/nowhere"),
         (["--host", "203.0.113.9", "--token", TOKEN], "a free port on 203.0.113.9"),

@@ -10,7 +10,7 @@ import { EmptyState, LoadError } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Select, Tabs } from "../ui/parts";
 import { showError, showToast } from "../ui/toast";
-import type { FailureAnalytics, GroupOut, RecoveryOut, RescueOut, Tile } from "../wire";
+import type { FailureAnalytics, FailureGroupOut, KpiTile as KpiTileData, RecoveryStats, RungEffectOut } from "../wire";
 
 const PERIODS = [
   { value: "1", label: "24 h" },
@@ -50,12 +50,12 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
   const load = <T,>(name: string, query: Query = {}, of = key, when = changesFigures, apart = RELOAD_DELAY_MS) =>
     useResource(`${name} ${of}`, (signal) => get<T>(name, { ...filter, ...query }, signal), when, apart);
 
-  const tiles = load<Tile[]>("analytics/success");
+  const tiles = load<KpiTileData[]>("analytics/success");
   const failures = load<FailureAnalytics>("analytics/failures", { by: axis }, `${key} ${axis}`);
-  const groups = load<GroupOut[]>("groups", { limit: 200, since: null, model: null }, key, changesGroups, 2_000);
-  const rungs = load<RescueOut[]>("analytics/rungs");
-  const recovery = load<RecoveryOut[]>("analytics/recovery");
-  const cost = load<RescueOut[]>("analytics/cost");
+  const groups = load<FailureGroupOut[]>("groups", { limit: 200, since: null, model: null }, key, changesGroups, 2_000);
+  const rungs = load<RungEffectOut[]>("analytics/rungs");
+  const recovery = load<RecoveryStats[]>("analytics/recovery");
+  const cost = load<RungEffectOut[]>("analytics/cost");
 
   const isEmpty = failures.data?.totalAttempts === 0;
   return (
@@ -128,14 +128,14 @@ function Export({ filter }: { filter: Query }) {
   );
 }
 
-const KPIS: Record<Tile["id"], { label: string; format: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
+const KPIS: Record<KpiTileData["id"], { label: string; format: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
   autoRecovered: { label: "Recovered automatically", format: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
   manualInterventions: { label: "Manual interventions", format: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
   stuckEscalated: { label: "Stuck sessions escalated", format: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
   meanTimeToRecovery: { label: "Mean time to recovery", format: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
 };
 
-function KpiTile({ tile, filter }: { tile: Tile; filter: Query }) {
+function KpiTile({ tile, filter }: { tile: KpiTileData; filter: Query }) {
   const { label, format, goal, met, of, status } = KPIS[tile.id];
   return (
     <a class="card tile" href={incidentsHref(filter, { status })}>
@@ -206,7 +206,7 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
   );
 }
 
-function RungRecoveries({ rungs, filter }: { rungs: Resource<RescueOut[]>; filter: Query }) {
+function RungRecoveries({ rungs, filter }: { rungs: Resource<RungEffectOut[]>; filter: Query }) {
   const rows = rungs.data?.filter((row) => row.rung) ?? [];
   return (
     <Card title="Recoveries by rung" resource={rungs}
@@ -231,14 +231,14 @@ const GROUP_STATES: Record<string, { label: string; tone: string }> = {
 };
 
 /** Returns regressions and open groups first, then by count, so that the order is stable. */
-function mostImportant(groups: readonly GroupOut[]): GroupOut[] {
-  const weight = (group: GroupOut) => (group.state === "regression" ? 0 : group.state === "open" ? 1 : 2);
+function mostImportant(groups: readonly FailureGroupOut[]): FailureGroupOut[] {
+  const weight = (group: FailureGroupOut) => (group.state === "regression" ? 0 : group.state === "open" ? 1 : 2);
   return [...groups].sort((one, other) => weight(one) - weight(other) || other.seen - one.seen).slice(0, MAX_GROUPS);
 }
 
-function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
+function Groups({ groups }: { groups: Resource<FailureGroupOut[]> }) {
   const denied = deniedReason("act");
-  const act = async (group: GroupOut, what: "resolve" | "reopen" | "snooze") => {
+  const act = async (group: FailureGroupOut, what: "resolve" | "reopen" | "snooze") => {
     try {
       await post(`groups/${encodeURIComponent(group.project || "-")}/${encodeURIComponent(group.fingerprint)}/${what}`);
       showToast(what === "resolve" ? "Resolved. It appears in the inbox if it recurs." : what === "snooze" ? "Snoozed for 24 hours" : "Reopened");
@@ -294,7 +294,7 @@ function Groups({ groups }: { groups: Resource<GroupOut[]> }) {
   );
 }
 
-function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryOut[]>; filter: Query }) {
+function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryStats[]>; filter: Query }) {
   const tones = ["recovered", "partial", "blocked", "failed"] as const;
   return (
     <Card title="Outcomes by kind" resource={recovery} tools={<span class="legend">{tones.map((tone) => <span key={tone} class={tone}>{tone}</span>)}</span>}>
@@ -314,9 +314,9 @@ function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryOut[]
   );
 }
 
-function EscalationCost({ cost, filter }: { cost: Resource<RescueOut[]>; filter: Query }) {
+function EscalationCost({ cost, filter }: { cost: Resource<RungEffectOut[]>; filter: Query }) {
   const rows = cost.data?.filter((row) => HAND_OVERS.has(row.rung)) ?? [];
-  const sum = (pick: (row: RescueOut) => number, from = rows) => from.reduce((total, row) => total + pick(row), 0);
+  const sum = (pick: (row: RungEffectOut) => number, from = rows) => from.reduce((total, row) => total + pick(row), 0);
   const spent = sum((row) => row.dollars);
   const saved = sum((row) => row.saved);
   return (

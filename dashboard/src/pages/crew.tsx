@@ -10,7 +10,7 @@ import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/shortcuts";
 import { Ago, Select } from "../ui/parts";
 import { showError, showToast } from "../ui/toast";
-import type { CrewOut, Done, TaskOut, TaskPage } from "../wire";
+import type { ActionResult, CrewOut, TaskOut, TaskPage } from "../wire";
 
 const PAGE_SIZE = 100;
 const MAX_TASKS = 500;
@@ -135,7 +135,7 @@ function StopButtons({ crew }: { crew: CrewOut }) {
   const stop = async (handOver: boolean) => {
     if (!confirm(handOver ? "Hand over to another conductor?" : "Stop this crew? Its workers hand off their tasks, and no more tasks are assigned.")) return;
     try {
-      showToast((await post<Done>(`crews/${encodeURIComponent(crew.name)}/stop`, { why: "requested in the dashboard", handOver })).note ?? "");
+      showToast((await post<ActionResult>(`crews/${encodeURIComponent(crew.name)}/stop`, { why: "requested in the dashboard", handOver })).note ?? "");
     } catch (error) {
       showError(error);
     }

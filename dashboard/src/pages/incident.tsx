@@ -9,7 +9,7 @@ import { LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
 import { showError, showToast } from "../ui/toast";
-import type { Done, FieldChange, IncidentDetail, Moment, RungOut } from "../wire";
+import type { ActionResult, FieldChange, IncidentDetail, RungOut, TimelineEntry as TimelineEntryData } from "../wire";
 
 const MAX_PIPS = 8;
 
@@ -85,7 +85,7 @@ function StopButton({ data }: { data: IncidentDetail }) {
   const stop = async () => {
     if (!confirm("Stop this recovery? Completed work is kept.")) return;
     try {
-      const result = await post<Done>(`incidents/${encodeURIComponent(data.id)}/cancel`);
+      const result = await post<ActionResult>(`incidents/${encodeURIComponent(data.id)}/cancel`);
       showToast(result.note || "The recovery stops at its next step");
     } catch (error) {
       showError(error);
@@ -177,7 +177,7 @@ const MARKS: Record<string, { sign: string; tone: string }> = {
   climb: { sign: "↑", tone: "retrying" }, end: { sign: "■", tone: "succeeded" },
 };
 
-function TimelineEntry({ moment, changes }: { moment: Moment; changes: FieldChange[] }) {
+function TimelineEntry({ moment, changes }: { moment: TimelineEntryData; changes: FieldChange[] }) {
   return (
     <li>
       <time class="quiet small" title={fullDateTime(moment.at)}>{time(moment.at)}</time>

@@ -10,7 +10,7 @@ import { Ago, Select } from "../ui/parts";
 import { Backtest } from "../ui/backtest";
 import { PolicyForm, type Settings } from "../ui/policy_form";
 import { showToast } from "../ui/toast";
-import type { EffectivePolicy, PolicyIn, PolicyOut, ProjectPolicy, Template, Valid } from "../wire";
+import type { EffectivePolicy, PolicyIn, PolicyOut, PolicyTemplate, PolicyValidation, ProjectPolicy } from "../wire";
 
 const DEBOUNCE_MS = 350;
 
@@ -19,7 +19,7 @@ export default function Policies({ params }: { params: URLSearchParams }) {
   const path = project ? `projects/${encodeURIComponent(project)}/retry-policy` : "retry-policy";
   const stored = useResource(path, async (signal) => call<PolicyOut>("GET", path, { signal }));
   const overrides = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal));
-  const templates = useResource("templates", (signal) => get<Template[]>("retry-policy/templates", {}, signal));
+  const templates = useResource("templates", (signal) => get<PolicyTemplate[]>("retry-policy/templates", {}, signal));
   return (
     <section class="page">
       <header>
@@ -60,7 +60,7 @@ interface EditorProps {
   project: string;
   stored: PolicyOut;
   etag: string;
-  templates: Template[];
+  templates: PolicyTemplate[];
   reload: () => void;
 }
 
@@ -68,7 +68,7 @@ interface EditorProps {
 function Editor({ path, project, stored, etag, templates, reload }: EditorProps) {
   const [toml, setToml] = useState(stored.toml);
   const [policy, setPolicy] = useState(stored);
-  const [problem, setProblem] = useState<Valid | null>(null);
+  const [problem, setProblem] = useState<PolicyValidation | null>(null);
   const [saving, setSaving] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const latestCheck = useRef(0);
@@ -79,7 +79,7 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
     const current = ++latestCheck.current;
     try {
       const query = project ? { project } : {};
-      const { data } = await call<Valid>("POST", "retry-policy/validate", { query, body: draft });
+      const { data } = await call<PolicyValidation>("POST", "retry-policy/validate", { query, body: draft });
       if (current !== latestCheck.current) return; // a newer draft is being checked
       setProblem(data.valid ? null : data);
       if (data.valid && data.policy) {
@@ -146,7 +146,7 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
   );
 }
 
-function TemplateRow({ templates, selected, pick, disabled }: { templates: Template[]; selected: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
+function TemplateRow({ templates, selected, pick, disabled }: { templates: PolicyTemplate[]; selected: unknown; pick: (settings: Settings) => void; disabled: boolean }) {
   if (templates.length === 0) return null;
   return (
     <div class="templates" role="group" aria-label="Start from a template">

@@ -10,7 +10,7 @@ import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
 import { RetryDialog } from "../ui/retry";
 import { showError, showToast } from "../ui/toast";
-import type { AttemptOut, Done, Escalation, SessionDetail } from "../wire";
+import type { ActionResult, AttemptOut, ModelChange as ModelChangeData, SessionDetail } from "../wire";
 
 const ACTIVE_STATUSES = new Set(["running", "retrying", "waiting", "open"]);
 
@@ -90,7 +90,7 @@ function StopButton({ data }: { data: SessionDetail }) {
     if (!live || !confirm("Stop this recovery? Completed work is kept.")) return;
     setBusy(true);
     try {
-      const result = await post<Done>(`incidents/${encodeURIComponent(live.id)}/cancel`);
+      const result = await post<ActionResult>(`incidents/${encodeURIComponent(live.id)}/cancel`);
       showToast(result.note || "The recovery stops at its next step");
     } catch (error) {
       showError(error);
@@ -107,7 +107,7 @@ function StopButton({ data }: { data: SessionDetail }) {
   );
 }
 
-type Entry = { at: number; attempt: AttemptOut } | { at: number; change: Escalation };
+type Entry = { at: number; attempt: AttemptOut } | { at: number; change: ModelChangeData };
 
 interface Recovery {
   incident: string;
@@ -223,7 +223,7 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
   );
 }
 
-function ModelChange({ change }: { change: Escalation }) {
+function ModelChange({ change }: { change: ModelChangeData }) {
   return (
     <li class="turn change">
       <span class="turn-icon" aria-hidden="true">

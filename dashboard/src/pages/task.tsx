@@ -6,7 +6,7 @@ import { hrefTo } from "../route";
 import { TaskActions, StateBadge } from "../ui/crew";
 import { LoadError, Loading } from "../ui/empty";
 import { Ago, Facts } from "../ui/parts";
-import type { CrewMessage, TaskDetail, WorkerOut } from "../wire";
+import type { CrewMessage, TaskDetail, WorkerProcessOut } from "../wire";
 
 export default function Task({ path }: { path: readonly string[] }) {
   const [crew = "", id = ""] = path;
@@ -108,7 +108,7 @@ function History({ task }: { task: TaskDetail }) {
   );
 }
 
-function Workers({ workers }: { workers: WorkerOut[] }) {
+function Workers({ workers }: { workers: WorkerProcessOut[] }) {
   return (
     <section class="card" aria-labelledby="workers">
       <header><h2 id="workers">Workers</h2></header>

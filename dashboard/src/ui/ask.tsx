@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { deniedReason, post } from "../api";
 import { dollars } from "../format";
-import type { AskOut, Done } from "../wire";
+import type { ActionResult, AskOut } from "../wire";
 import { showError, showToast } from "./toast";
 
 export function AskForm({ ask, onAnswered }: { ask: AskOut; onAnswered: () => void }) {
@@ -12,7 +12,7 @@ export function AskForm({ ask, onAnswered }: { ask: AskOut; onAnswered: () => vo
   const answer = async (option: string, label: string) => {
     setBusy(option);
     try {
-      const result = await post<Done>(`incidents/${encodeURIComponent(ask.incident)}/answer`, note ? { option, note } : { option });
+      const result = await post<ActionResult>(`incidents/${encodeURIComponent(ask.incident)}/answer`, note ? { option, note } : { option });
       showToast(result.note || `Answered: ${label}`);
       onAnswered();
     } catch (error) {

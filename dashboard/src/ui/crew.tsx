@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { deniedReason, post } from "../api";
 import { humanize } from "../format";
-import type { Done, LeaderOut, TaskDetail, TaskOut } from "../wire";
+import type { ActionResult, CoordinatorOut, TaskDetail, TaskOut } from "../wire";
 import { Ago } from "./parts";
 import { showError, showToast } from "./toast";
 
@@ -21,7 +21,7 @@ export function StateBadge({ task }: { task: Pick<TaskOut, "state" | "outcome" |
   return <span class={`badge ${TONES[task.state] ?? "succeeded"}`}>{humanize(label)}</span>;
 }
 
-export function Leader({ name, leader }: { name: string; leader: LeaderOut | null }) {
+export function Leader({ name, leader }: { name: string; leader: CoordinatorOut | null }) {
   const hasNoHeartbeat = leader?.heartbeatAt === null;
   const tone = !leader || leader.stale ? "failed" : hasNoHeartbeat ? "succeeded" : (TONES[leader.state] ?? "succeeded");
   return (
@@ -55,7 +55,7 @@ export function TaskActions({ task, reload }: { task: TaskDetail; reload: () => 
     setBusy(true);
     try {
       const path = `crews/${encodeURIComponent(task.crew)}/tasks/${encodeURIComponent(task.id)}/${action}`;
-      const result = await post<Done>(path, { words: message }, { "If-Match": `"${task.version}"` });
+      const result = await post<ActionResult>(path, { words: message }, { "If-Match": `"${task.version}"` });
       showToast(result.note ?? "");
       setText("");
     } catch (error) {

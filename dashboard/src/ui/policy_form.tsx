@@ -1,5 +1,5 @@
 // Form for the most common policy settings. An empty field inherits from the template or the parent policy.
-import type { PolicyOut, Valid } from "../wire";
+import type { PolicyOut, PolicyValidation } from "../wire";
 
 export type Settings = Record<string, unknown>;
 
@@ -49,7 +49,7 @@ const GROUPS: { title: string; fields: Field[] }[] = [
   },
 ];
 
-export function PolicyForm({ policy, templates, problem, change, disabled }: { policy: PolicyOut; templates: readonly string[]; problem: Valid | null; change: (settings: Settings) => void; disabled: boolean }) {
+export function PolicyForm({ policy, templates, problem, change, disabled }: { policy: PolicyOut; templates: readonly string[]; problem: PolicyValidation | null; change: (settings: Settings) => void; disabled: boolean }) {
   return (
     <div class="policy-form">
       {GROUPS.map((group) => (
@@ -69,7 +69,7 @@ export function PolicyForm({ policy, templates, problem, change, disabled }: { p
 
 const API_NAMES: Record<string, string> = { maxRetries: "retries", backoffBase: "backoff.base", backoffMultiplier: "backoff.multiplier", maxBackoff: "backoff.cap", autoEscalate: "auto_escalate", escalateAfterRetries: "escalate_after" };
 
-function concernsField(problem: Valid | null, field: Field): boolean {
+function concernsField(problem: PolicyValidation | null, field: Field): boolean {
   const name = (problem?.field ?? "").replace(/^policy\./, "").replace(/^budget\./, "");
   return problem !== null && (API_NAMES[name] ?? name) === field.key;
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { get, deniedReason, post } from "../api";
 import { count } from "../format";
 import { useResource } from "../live/use_resource";
-import type { Done, Preview, RetryIn } from "../wire";
+import type { ActionResult, RetryIn, RetryPreview } from "../wire";
 import { Dialog } from "./dialog";
 import { LoadError } from "./empty";
 import { showError, showToast } from "./toast";
@@ -18,7 +18,7 @@ const MODES: { mode: Mode; label: string; description: string }[] = [
 
 export function RetryDialog({ session, close }: { session: string; close: () => void }) {
   const path = `sessions/${encodeURIComponent(session)}`;
-  const preview = useResource(path, (signal) => get<Preview>(`${path}/retry-preview`, {}, signal));
+  const preview = useResource(path, (signal) => get<RetryPreview>(`${path}/retry-preview`, {}, signal));
   const [mode, setMode] = useState<Mode>("context");
   const [prompt, setPrompt] = useState<string | null>(null);
   const [model, setModel] = useState("");
@@ -35,7 +35,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
       mode === "plain" ? { mode } : mode === "model" ? { mode, model: chosen } : edited ? { mode: "prompt", prompt } : { mode };
     setBusy(true);
     try {
-      const result = await post<Done>(`${path}/retry`, body);
+      const result = await post<ActionResult>(`${path}/retry`, body);
       showToast(result.note || "Retry requested");
       close();
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { connection, lastMessageAt } from "../live/bus";
 import { time } from "../format";
-import type { Me } from "../wire";
+import type { CurrentUser } from "../wire";
 import { Icon, type IconName, Logo } from "./icons";
 import { navigate } from "../route";
 import { hasCrew, inboxCount } from "../live/inbox";
@@ -24,7 +24,7 @@ const CONNECTION_LABELS = {
   lost: { text: "reconnecting", tone: "failed" },
 } as const;
 
-export function Shell({ current, me, children }: { current: string; me: Me | null; children: ComponentChildren }) {
+export function Shell({ current, me, children }: { current: string; me: CurrentUser | null; children: ComponentChildren }) {
   const sections = hasCrew.value ? [...SECTIONS, { name: "crew" as const, label: "Crew" }] : SECTIONS;
   useKeys({
     "g s": () => navigate(["sessions"]), "g i": () => navigate(["inbox"]), "g n": () => navigate(["incidents"]),

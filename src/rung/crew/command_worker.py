@@ -50,7 +50,7 @@ class CommandWorker:
             except AttemptError as error:
                 code, phase = error.evidence.exit_code, error.evidence.phase
                 report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
-                number = worker.table.known(worker.task_id).error_tries + 1
+                number = worker.table.require_task(worker.task_id).error_tries + 1
                 worker.error(first_line(str(error), 300), body=report.body(number))
             else:
                 worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)

@@ -53,7 +53,7 @@ class Conductor:
         return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
     def _next_task(self) -> TaskRow | None:
-        return next(iter(self.crew.table.attention(1)), None)
+        return next(iter(self.crew.table.needing_attention(1)), None)
 
     def _handle(self, task: TaskRow) -> None:
         """Run the handler of the task's state. Escalate the task after three failures in a row.
@@ -83,14 +83,14 @@ class Conductor:
     def finish_if_idle(self) -> bool:
         """Return whether no work is left that could run. Tasks that can never start are escalated then."""
         table = self.crew.table
-        if table.attention(1) or table.running() or table.claimed():
+        if table.needing_attention(1) or table.running_sessions() or table.claimed_tasks():
             return False
-        if table.fact(PAUSED_KEY):
+        if table.get_fact(PAUSED_KEY):
             return False
-        if not table.fact(HALTED_KEY) and table.ready(1):
+        if not table.get_fact(HALTED_KEY) and table.ready_tasks(1):
             return False
         for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
-            reason = table.fact(HALTED_KEY) or "its dependencies were not completed: " + ", ".join(task.depends_on)
+            reason = table.get_fact(HALTED_KEY) or "its dependencies were not completed: " + ", ".join(task.depends_on)
             self.crew.escalate(task, reason)
         return True
 

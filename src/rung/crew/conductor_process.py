@@ -74,7 +74,7 @@ def run_conductor(crew: ConductorContext) -> bool:
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # a real conductor has real processes
     _ensure_single_conductor(processes)
-    crew.table.own_state(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
+    crew.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
     stop = threading.Event()
     supervision = threading.Thread(
         target=_supervision_loop, args=(replace(crew, table=crew.table.clone()), stop), daemon=True
@@ -88,7 +88,7 @@ def run_conductor(crew: ConductorContext) -> bool:
         if reason:
             shut_down(crew, reason, to=to)
         else:
-            crew.table.own_state(CONDUCTOR, to)
+            crew.table.heartbeat_self(CONDUCTOR, to)
         return to is TaskState.COMPLETE
     finally:
         stop.set()
@@ -123,7 +123,7 @@ def ensure_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
     if processes.alive(WATCHDOG_PROCESS) and (age is None or age <= crew.settings.watchdog_stale):
         return
     processes.end(WATCHDOG_PROCESS, crew.settings.grace)
-    crew.table.own_state(WATCHDOG, TaskState.WATCHING)
+    crew.table.heartbeat_self(WATCHDOG, TaskState.WATCHING)
     processes.launch(WATCHDOG_PROCESS, rung_command("watch", crew.table_url), {}, None)
 
 
@@ -134,7 +134,7 @@ def _supervision_loop(crew: ConductorContext, stop: threading.Event) -> None:
     row = None
     while not stop.wait(crew.settings.poll if row is not None else _POLL_SECONDS):
         try:
-            crew.table.own_state(CONDUCTOR)
+            crew.table.heartbeat_self(CONDUCTOR)
             row = crew.table.task(WATCHDOG)
             if row is not None and row.state is TaskState.CONFIRMED:
                 ensure_watchdog(crew, processes)
@@ -154,7 +154,7 @@ def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[s
     conductor = Conductor(crew)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while not stop.is_set():
-        request = crew.table.fact(STOP_KEY)
+        request = crew.table.get_fact(STOP_KEY)
         if request:
             crew.table.set_fact(STOP_KEY, "")
             hands_over = request.startswith(HAND_OVER_PREFIX)

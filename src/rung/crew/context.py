@@ -70,9 +70,9 @@ class ConductorContext:
         history = self.recoveries.close(fresh, Status.BLOCKED, reason)
         body = f"ESCALATED: {reason}. Report: {file}"
         if fresh.state is TaskState.EXITED:
-            self.table.say(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
-            self.table.change(task.task_id, outcome=ESCALATED, note=reason, history=history)
-        elif not self.table.answer(
+            self.table.post_message(task.task_id, CONDUCTOR, body, MessageType.SYSTEM)
+            self.table.update_columns(task.task_id, outcome=ESCALATED, note=reason, history=history)
+        elif not self.table.reply(
             fresh, TaskState.EXITED, body, MessageType.SYSTEM, outcome=ESCALATED, note=reason, history=history
         ):
             return  # the task changed state meanwhile; the next turn handles the new state
@@ -84,14 +84,14 @@ class ConductorContext:
         if not self.settings.attended:
             self.escalate(task, reason)
             return
-        self.table.change(task.task_id, note=f"{ASKS_PREFIX} {reason}")
+        self.table.update_columns(task.task_id, note=f"{ASKS_PREFIX} {reason}")
         self.log(f"{task.task_id}: needs a person: {reason}")
 
     def terminate(self, task_id: str) -> None:
         """End the task's worker process and record its end. The caller has marked the task before."""
         code = self.processes.end(task_id, self.settings.grace)
         for process in self.table.processes(task_id=task_id):
-            self.table.ended(process.session_id, code)
+            self.table.record_exit(process.session_id, code)
 
 
 def git_output(workdir: str, *arguments: str) -> str:

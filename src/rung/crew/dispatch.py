@@ -19,12 +19,12 @@ DIED_UNCLAIMED: Final = "worker died before it claimed the task"
 
 def dispatch(crew: ConductorContext) -> int:
     """Launch workers for ready tasks. Return how many were launched."""
-    if crew.table.fact(PAUSED_KEY) or crew.table.fact(HALTED_KEY):
+    if crew.table.get_fact(PAUSED_KEY) or crew.table.get_fact(HALTED_KEY):
         return 0
-    running = crew.table.running()
+    running = crew.table.running_sessions()
     room = crew.settings.workers - len(running)
     launched = 0
-    for task in crew.table.ready(room, besides=running) if room > 0 else ():
+    for task in crew.table.ready_tasks(room, exclude=running) if room > 0 else ():
         if ensure_instructions(crew, task):
             launch(crew, task)
             launched += 1
@@ -73,7 +73,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
         "RUNG_BEAT": f"{crew.settings.beat:g}",
     }
     crew.processes.end(task.task_id, crew.settings.grace)  # remains of an earlier worker
-    crew.table.launched(session, task.task_id, arguments)
+    crew.table.record_launch(session, task.task_id, arguments)
     crew.processes.launch(task.task_id, arguments, environment, Path(task.workdir) if task.workdir else None)
     crew.log(f"{task.task_id}: launched {worked_by}")
 
@@ -89,7 +89,7 @@ def missing_claim_reason(crew: ConductorContext, process: ProcessRow) -> str:
 
 def unclaimed_workers(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]]:
     """Return the launched workers that have not claimed their task yet."""
-    unclaimed = crew.table.unclaimed()
+    unclaimed = crew.table.unclaimed_sessions()
     workers = []
     for process in crew.table.processes() if unclaimed else ():
         task = crew.table.task(process.task_id) if process.session_id in unclaimed else None

@@ -50,12 +50,12 @@ def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, repo
         proposal = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
         if proposal is not None:
             body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
-            crew.table.answer(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
+            crew.table.reply(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         replan(crew, task, f"no cause was found for {failure.headline()}")
         return
-    crew.table.change(task.task_id, history=history)
+    crew.table.update_columns(task.task_id, history=history)
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
         replan(crew, task, failure.headline())
         return
@@ -75,7 +75,7 @@ def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
         ContextDecision.OVERRIDE: (TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL),
         ContextDecision.STOP: (TaskState.EXIT_REQUESTED, MessageType.EXIT_REQUEST),
     }[answer.decision]
-    crew.table.answer(task, state, answer.body, message_type)
+    crew.table.reply(task, state, answer.body, message_type)
     crew.log(f"{task.task_id}: context warning: {answer.decision}")
 
 
@@ -88,7 +88,9 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
         take_next_rung(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
-        crew.table.change(task.task_id, note=f"{ASKS_PREFIX} review of checkpoint {task.checkpoint}: {request.summary}")
+        crew.table.update_columns(
+            task.task_id, note=f"{ASKS_PREFIX} review of checkpoint {task.checkpoint}: {request.summary}"
+        )
         crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
@@ -97,16 +99,16 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
         verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
     if verdict.decision is ReviewDecision.APPROVE:
         history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
-        crew.table.answer(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=history)
+        crew.table.reply(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=history)
     else:
-        crew.table.answer(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
+        crew.table.reply(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
     crew.log(f"{task.task_id}: review: {verdict.decision}")
 
 
 def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Record that the task is complete and close its incident. Its worker exits by itself."""
     history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
-    crew.table.change(task.task_id, outcome="complete", history=history)
+    crew.table.update_columns(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")
 
 
@@ -122,7 +124,7 @@ def handle_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
     task = crew.table.task(task_id) if task_id else None
     if process is not None and (task is None or task.session_id != session):
         crew.terminate(process.task_id)
-    crew.table.drop_fallback(session)
+    crew.table.delete_fallback(session)
     if task is None or task.state not in CLAIMABLE:
         return
     blocked = crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))
@@ -130,7 +132,7 @@ def handle_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
         crew.escalate(task, "the task is claimable, but two claims of it were blocked; find out what blocks them")
         return
     body = f"INSTRUCTION: {task.instruction_path or task.title}"
-    crew.table.say(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+    crew.table.post_message(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
 
 def _task_of_blocked_claim(crew: ConductorContext, session: str) -> str:

@@ -26,7 +26,7 @@ def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPla
     checked = checked_plan(plan)
     for planned in checked.active_tasks:
         if table.task(planned.id) is None:
-            table.add(_new_task(planned, checked, folder))
+            table.add_task(_new_task(planned, checked, folder))
     table.set_fact(PLAN_FOLDER_KEY, str(folder))
     table.set_fact(PLAN_KEY, json.dumps(plan))
     return checked
@@ -34,7 +34,7 @@ def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPla
 
 def current_plan(table: CrewTable) -> CrewPlan | None:
     """Return the plan that is being executed; None if tasks were added without a plan."""
-    text = table.fact(PLAN_KEY)
+    text = table.get_fact(PLAN_KEY)
     return checked_plan(json.loads(text)) if text else None
 
 
@@ -43,7 +43,7 @@ def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> N
 
     A removed task keeps its row, marked as removed.
     """
-    folder = Path(crew.table.fact(PLAN_FOLDER_KEY) or ".")
+    folder = Path(crew.table.get_fact(PLAN_FOLDER_KEY) or ".")
     old = current_plan(crew.table)
     diff = diff_plans(old, new) if old is not None else None
     planned = {task.id: task for task in new.tasks}
@@ -53,13 +53,13 @@ def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> N
         row = crew.table.task(task_id)
         new_task = _new_task(planned[task_id], new, folder)
         if row is None:
-            crew.table.add(replace(new_task, plan_mark=planned[task_id].mark.value or TaskChange.NEW.value))
+            crew.table.add_task(replace(new_task, plan_mark=planned[task_id].mark.value or TaskChange.NEW.value))
         elif row.state is TaskState.COMPLETE:
             continue
         elif diff is not None and task_id in (*diff.revised, *diff.rollback):
             _revise(crew, row, new_task)
         elif set(row.depends_on) != dependencies:
-            crew.table.change(task_id, depends_on=sorted(dependencies))
+            crew.table.update_columns(task_id, depends_on=sorted(dependencies))
     crew.table.set_fact(PLAN_KEY, json.dumps(plan))
 
 
@@ -86,9 +86,9 @@ def _remove(crew: ConductorContext, task_id: str) -> None:
     if row is None or row.state is TaskState.COMPLETE:
         return
     if row.state in TERMINAL:
-        crew.table.change(task_id, outcome="removed", plan_mark=TaskChange.REMOVED.value)
+        crew.table.update_columns(task_id, outcome="removed", plan_mark=TaskChange.REMOVED.value)
     else:
-        crew.table.answer(
+        crew.table.reply(
             row,
             TaskState.EXITED,
             "REMOVED by a new plan",
@@ -102,7 +102,7 @@ def _remove(crew: ConductorContext, task_id: str) -> None:
 def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     """Give a task new instructions and a new worker. All counters are reset except its lifetime errors."""
     if row.state is not TaskState.EXITED and row.state is not TaskState.WATCHING:
-        crew.table.answer(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
+        crew.table.reply(row, TaskState.EXITED, "REVISED by a new plan", MessageType.SYSTEM)
     crew.terminate(row.task_id)
     fresh = crew.table.task(row.task_id)
     if fresh is None or fresh.state not in (TaskState.EXITED, TaskState.WATCHING):
@@ -124,7 +124,7 @@ def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
     }
     body = f"INSTRUCTION (REVISED): {new.instruction or new.instruction_path}"
     if fresh.state is TaskState.EXITED:
-        crew.table.answer(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
+        crew.table.reply(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
     else:
-        crew.table.change(fresh.task_id, **columns)
-        crew.table.say(fresh.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+        crew.table.update_columns(fresh.task_id, **columns)
+        crew.table.post_message(fresh.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)

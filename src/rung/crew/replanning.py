@@ -22,7 +22,7 @@ CONSULTATIONS_KEY: Final = "consultations"  # fact of the crew: how many new pla
 
 def replan(crew: ConductorContext, task: TaskRow, reason: str) -> None:
     """Ask the replanner for a new plan, because the task cannot be done as planned. Ask a person if there is none."""
-    number = int(crew.table.fact(CONSULTATIONS_KEY) or 0) + 1
+    number = int(crew.table.get_fact(CONSULTATIONS_KEY) or 0) + 1
     if number > crew.settings.max_consultations:
         crew.request_operator(task, f"{reason} (the plan was already changed {number - 1} times)")
         return
@@ -53,11 +53,13 @@ def _validate(crew: ConductorContext, table: dict[str, Any] | None, number: int)
 
 def _pause(crew: ConductorContext, reason: str) -> None:
     """Stop dispatching and tell the workers. Done once, also if a new conductor resumes the consultation."""
-    if crew.table.fact(PAUSED_KEY):
+    if crew.table.get_fact(PAUSED_KEY):
         return
     crew.table.set_fact(PAUSED_KEY, reason)
-    for task in crew.table.claimed():
-        crew.table.say(task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({reason})", MessageType.EMERGENCY)
+    for task in crew.table.claimed_tasks():
+        crew.table.post_message(
+            task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({reason})", MessageType.EMERGENCY
+        )
 
 
 def _blocker_report(crew: ConductorContext, task: TaskRow, reason: str, number: int) -> str:

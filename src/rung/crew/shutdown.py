@@ -26,16 +26,16 @@ def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.
     """
     crew.write(HANDOFF_FILE, handoff_text(crew, reason))
     crew.write(MEMORY_FILE, memory_text(crew))
-    for task in crew.table.claimed():
+    for task in crew.table.claimed_tasks():
         saved = save_partial_work(crew, task, "the conductor shuts down")
         body = f"EXITED: the conductor shuts down ({reason}). Saved work: {saved}"
-        crew.table.answer(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{SHUTDOWN_PREFIX} {reason}")
+        crew.table.reply(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{SHUTDOWN_PREFIX} {reason}")
     for process in crew.table.processes():
         crew.terminate(process.task_id)
-    crew.table.say(
+    crew.table.post_message(
         CONDUCTOR, CONDUCTOR, f"HANDOFF: {reason}. See {crew.runtime_dir / HANDOFF_FILE}", MessageType.HANDOFF
     )
-    crew.table.own_state(CONDUCTOR, to)
+    crew.table.heartbeat_self(CONDUCTOR, to)
 
 
 def handoff_text(crew: ConductorContext, reason: str) -> str:
@@ -50,7 +50,7 @@ def handoff_text(crew: ConductorContext, reason: str) -> str:
         f"# Handoff of the conductor\n\n- Reason: {reason}\n"
         f"- Time: {time.strftime('%F %T', time.gmtime(crew.now()))} UTC\n"
         f"- Tasks: {complete} complete, {len(active)} active, {waiting} waiting, {len(rows)} in total\n"
-        f"- Paused: {crew.table.fact(PAUSED_KEY) or 'no'}; halted: {crew.table.fact(HALTED_KEY) or 'no'}\n\n"
+        f"- Paused: {crew.table.get_fact(PAUSED_KEY) or 'no'}; halted: {crew.table.get_fact(HALTED_KEY) or 'no'}\n\n"
         "## Active tasks\n\n"
         + ("\n".join(lines) or "none")
         + "\n\n## Questions to a person\n\n"

@@ -36,14 +36,14 @@ class ConductorWatchdog:
 
     def confirm(self) -> None:
         """Report that the watchdog runs. The conductor acts only after this."""
-        self.table.own_state(WATCHDOG, TaskState.CONFIRMED)
+        self.table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED)
 
     def check(self) -> bool:
         """Send a heartbeat, check the conductor, relaunch it if necessary. Return whether to continue watching."""
-        self.table.own_state(WATCHDOG)
+        self.table.heartbeat_self(WATCHDOG)
         row = self.table.task(CONDUCTOR)
         if row is None or row.state in ENDED_STATES:
-            self.table.own_state(WATCHDOG, TaskState.COMPLETE)
+            self.table.heartbeat_self(WATCHDOG, TaskState.COMPLETE)
             return False
         reason = self.relaunch_reason(row.state, row.heartbeat_age)
         if not reason:
@@ -63,20 +63,20 @@ class ConductorWatchdog:
     def relaunch(self, reason: str) -> bool:
         """Launch a new conductor. Give up and return False after too many relaunches without progress."""
         digest = progress_digest(self.table)
-        has_progress = digest != self.table.fact(PROGRESS_KEY)
-        number = 1 if has_progress else int(self.table.fact(RELAUNCHES_KEY) or 0) + 1
+        has_progress = digest != self.table.get_fact(PROGRESS_KEY)
+        number = 1 if has_progress else int(self.table.get_fact(RELAUNCHES_KEY) or 0) + 1
         if number > self.settings.relaunches:
             text = f"relaunched {self.settings.relaunches} times without progress; last reason: {reason}"
-            self.table.say(WATCHDOG, WATCHDOG, f"GIVEN UP: {text}", MessageType.EMERGENCY)
+            self.table.post_message(WATCHDOG, WATCHDOG, f"GIVEN UP: {text}", MessageType.EMERGENCY)
             self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
-            self.table.own_state(WATCHDOG, TaskState.ERROR)
+            self.table.heartbeat_self(WATCHDOG, TaskState.ERROR)
             self.log(text)
             return False
         self.table.set_fact(RELAUNCHES_KEY, str(number))
         self.table.set_fact(PROGRESS_KEY, digest)
         self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
-        self.table.say(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {reason}", MessageType.WARNING)
-        self.table.own_state(CONDUCTOR, TaskState.WATCHING)
+        self.table.post_message(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {reason}", MessageType.WARNING)
+        self.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
         self.processes.launch(CONDUCTOR_PROCESS, self.command, self.environment, None)
         self.log(f"conductor relaunched: {reason}")
         return True

@@ -30,13 +30,13 @@ def supervise(crew: ConductorContext) -> int:
     """Check every worker once. Return how many were evicted."""
     evicted = 0
     reap(crew)
-    launched = crew.table.running()
+    launched = crew.table.running_sessions()
     for process, task in unclaimed_workers(crew):
         reason = missing_claim_reason(crew, process)
         if reason:
             _restart_unclaimed(crew, task, reason)
             evicted += 1
-    claimed = crew.table.claimed()
+    claimed = crew.table.claimed_tasks()
     crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
     for task in claimed:
         is_ours = launched.get(task.task_id) == task.session_id
@@ -48,7 +48,7 @@ def supervise(crew: ConductorContext) -> int:
 
 def reap(crew: ConductorContext) -> None:
     """End the workers of finished tasks: a conductor may have died after it marked a task and before the signal."""
-    for task_id in crew.table.left_over():
+    for task_id in crew.table.orphaned_tasks():
         task = crew.table.task(task_id)
         if task is None or not _is_exiting(crew, task):
             crew.terminate(task_id)
@@ -115,7 +115,7 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours:
         return 0
     saved = save_partial_work(crew, fresh, verdict)
     body = f"EVICTED ({verdict}): worker {fresh.worked_by or fresh.session_id}. Saved work: {saved}"
-    if not crew.table.answer(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
+    if not crew.table.reply(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
         return 0
     crew.log(f"{task.task_id}: worker is {verdict}, evicted")
     return 1
@@ -153,14 +153,14 @@ def redispatch(crew: ConductorContext, task: TaskRow) -> None:
     else:
         state, body = TaskState.FIX_PROPOSED, _handoff_message(crew, task, kind)
     redispatches = task.redispatches + (not is_shutdown)
-    crew.table.answer(task, state, body, MessageType.INSTRUCTION, redispatches=redispatches, note="")
+    crew.table.reply(task, state, body, MessageType.INSTRUCTION, redispatches=redispatches, note="")
 
 
 def _restart_unclaimed(crew: ConductorContext, task: TaskRow, reason: str) -> None:
     """End a worker that never claimed its task. There is no work to save; `dispatch` launches the next worker."""
     crew.terminate(task.task_id)
     if _may_restart(crew, task, reason):
-        crew.table.change(task.task_id, redispatches=task.redispatches + 1)
+        crew.table.update_columns(task.task_id, redispatches=task.redispatches + 1)
 
 
 def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost: bool = True) -> bool:
@@ -176,11 +176,11 @@ def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost:
     block_reason = restart_block_reason(task.redispatches, restarts, deaths, now, limits)
     if not block_reason:
         if is_lost:
-            crew.table.restart(task.task_id, reason)
+            crew.table.record_restart(task.task_id, reason)
         return True
     if task.redispatches < limits.redispatches:
         crew.table.set_fact(HALTED_KEY, block_reason)
-        crew.table.say(
+        crew.table.post_message(
             CONDUCTOR, CONDUCTOR, f"HALTED: {block_reason}; no more tasks are dispatched", MessageType.EMERGENCY
         )
     crew.escalate(task, f"{reason}; {block_reason}")

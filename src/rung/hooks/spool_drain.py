@@ -106,13 +106,13 @@ def _parse_lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def _journal(at: str | None, cwd: str) -> Journal:
     """Open the journal that commands in this directory use."""
     from rung.store import open_journal
-    from rung.wiring.journals import where
+    from rung.wiring.journals import journal_path
 
     previous = Path.cwd()
     try:
         if cwd and Path(cwd).is_dir():
             os.chdir(cwd)
-        return open_journal(where(at))
+        return open_journal(journal_path(at))
     finally:
         os.chdir(previous)
 

@@ -16,7 +16,7 @@ from rung.hooks import messages, spool
 from rung.hooks.agent_formats import HookResponse
 from rung.hooks.crash_log import log_crash, set_time_limit
 from rung.hooks.session_ladder import max_blocks, next_step
-from rung.wiring.completion_checks import claims_of, contract_of, judged
+from rung.wiring.completion_checks import output_spec, run_judge, verify_claims
 
 if TYPE_CHECKING:
     from typing import Any
@@ -66,14 +66,14 @@ def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
     command = stop.get("check")
     if command or stop.get("judge"):
         set_time_limit(0)  # these commands have their own timeouts
-    checks = claims_of(stop, event.text, event.cwd, table.get("began", 0.0))
+    checks = verify_claims(stop, event.text, event.cwd, table.get("began", 0.0))
     finding = unverified(checks)
     if finding is not None:
         return finding
     if not event.text.strip():
         return None  # not every agent reports its last message
     proven = bool(command) or (table.get("acts", 0) > 0 and not table.get("failing"))
-    finding = look_at(event.text, contract_of(stop, evidence=True), checks=checks if command else None, acted=proven)
+    finding = look_at(event.text, output_spec(stop, evidence=True), checks=checks if command else None, acted=proven)
     if finding is not None and finding.kind is Kind.UNVERIFIED and table.get("failing"):
         return Finding(
             rule="done-after-failure",
@@ -88,7 +88,7 @@ def _run_judge(event: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]
     """Run the project's judge on work that passed the other checks; a judge that fails lets it pass."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:
-        return judged(table["stop"], table.get("prompt", ""), event.text, steps, checks)
+        return run_judge(table["stop"], table.get("prompt", ""), event.text, steps, checks)
     except RungError as error:
         log_crash(table["place"], "judge", error)
         return None

@@ -1,1 +1,1 @@
-"""The service: the journal over HTTP, with a dashboard, and acts for whoever may act."""
+"""The HTTP service: a REST API and a dashboard over the journal, with role-based write access."""

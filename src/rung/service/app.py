@@ -1,4 +1,4 @@
-"""The service put together: routes, the door around them, and the page."""
+"""Assembly of the service: routes, authentication middleware and the dashboard's static files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from rung.service.app_context import AppContext
 
-STATIC: Final = Path(__file__).parent / "static"
-YEAR: Final = "public, max-age=31536000, immutable"
-_HASHED: Final = re.compile(r"-[A-Z0-9]{8}\.\w+$")
+STATIC_DIR: Final = Path(__file__).parent / "static"
+IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
+_HASHED_NAME: Final = re.compile(r"-[A-Z0-9]{8}\.\w+$")
 ROUTERS: Final = (
     policies.router,
     sessions.router,
@@ -42,35 +42,35 @@ ROUTERS: Final = (
 )
 
 
-def make_app(hub: AppContext, *, hosts: Iterable[str], address: str = "", wide: bool = False) -> ASGIApp:
-    """The whole service, behind its door."""
+def make_app(context: AppContext, *, hosts: Iterable[str], address: str = "", allow_ip_hosts: bool = False) -> ASGIApp:
+    """Return the complete ASGI app, with authentication and compression."""
     api = make_api()
-    api.state.hub = hub
-    api.router.lifespan_context = _lifespan(hub, address)
-    guarded = AuthMiddleware(api, access=hub.access, hosts=hosts, wide=wide)
-    return GZipMiddleware(guarded, minimum_size=1_000)
+    api.state.context = context
+    api.router.lifespan_context = _lifespan(context, address)
+    authenticated = AuthMiddleware(api, auth=context.auth, hosts=hosts, allow_ip_hosts=allow_ip_hosts)
+    return GZipMiddleware(authenticated, minimum_size=1_000)
 
 
 def make_api() -> FastAPI:
-    """The routes alone: what the OpenAPI document is made of."""
+    """Return the FastAPI app without middleware; the OpenAPI document is generated from it."""
     api = FastAPI(
         title="Rung",
         version=rung.__version__,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # it would load its scripts from another host
+        docs_url=None,  # Swagger UI loads scripts from another host
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
     for router in ROUTERS:
         api.include_router(router)
-    problems.install(api)
-    api.openapi = lambda: _document(api)  # type: ignore[method-assign]  # FastAPI's own way
-    api.router.routes.append(Mount("/api", app=_nothing))
-    api.router.routes.append(Route("/{path:path}", _page, methods=["GET", "HEAD"]))
+    problems.install_handlers(api)
+    api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # FastAPI's documented override
+    api.router.routes.append(Mount("/api", app=_not_found))
+    api.router.routes.append(Route("/{path:path}", _static_file, methods=["GET", "HEAD"]))
     return api
 
 
-def _document(api: FastAPI) -> dict[str, Any]:
+def _openapi(api: FastAPI) -> dict[str, Any]:
     if api.openapi_schema is None:
         document = get_openapi(title=api.title, version=api.version, routes=api.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
@@ -84,31 +84,31 @@ def _document(api: FastAPI) -> dict[str, Any]:
     return api.openapi_schema
 
 
-def _lifespan(hub: AppContext, address: str) -> Any:
+def _lifespan(context: AppContext, address: str) -> Any:
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        hub.stream.start(asyncio.get_running_loop())
-        teller = inbox.WebhookNotifier(hub, address)
-        await asyncio.to_thread(teller.start)
+        context.stream.start(asyncio.get_running_loop())
+        notifier = inbox.WebhookNotifier(context, address)
+        await asyncio.to_thread(notifier.start)
         yield
-        teller.end()
-        hub.stream.end()
+        notifier.stop()
+        context.stream.close()
 
     return lifespan
 
 
-async def _nothing(scope: Any, receive: Any, send: Any) -> None:
-    await problems.answer(404, "there is nothing at this address")(scope, receive, send)
+async def _not_found(scope: Any, receive: Any, send: Any) -> None:
+    await problems.problem_response(404, "no such route")(scope, receive, send)
 
 
-async def _page(request: Request) -> Response:
-    """A built file, or the page itself; never anything outside the folder, nor a hidden file in it."""
+async def _static_file(request: Request) -> Response:
+    """Serve a built file, else index.html; never a hidden file or one outside the static folder."""
     path = request.path_params["path"] or "index.html"
-    file = (STATIC / path).resolve()
+    file = (STATIC_DIR / path).resolve()
     hidden = any(part.startswith(".") for part in Path(path).parts)
-    if hidden or not file.is_relative_to(STATIC.resolve()) or not file.is_file():
-        if "." in Path(path).name or not (STATIC / "index.html").is_file():
-            return problems.answer(404, "there is nothing at this address")
-        file = STATIC / "index.html"
-    kept = YEAR if _HASHED.search(file.name) else "no-cache"
-    return FileResponse(file, headers={"cache-control": kept})
+    if hidden or not file.is_relative_to(STATIC_DIR.resolve()) or not file.is_file():
+        if "." in Path(path).name or not (STATIC_DIR / "index.html").is_file():
+            return problems.problem_response(404, "no such route")
+        file = STATIC_DIR / "index.html"
+    cache_control = IMMUTABLE_CACHE if _HASHED_NAME.search(file.name) else "no-cache"
+    return FileResponse(file, headers={"cache-control": cache_control})

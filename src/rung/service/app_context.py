@@ -1,4 +1,4 @@
-"""What the routes share: the journal, who has access, the stream, and the policies in force."""
+"""Objects shared by all routes, and the FastAPI dependencies that provide them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from fastapi import Depends, Request
 
-from rung.service.auth import Access, Principal, Role
-from rung.service.auth_middleware import needs
+from rung.service.auth import Authenticator, Principal, Role
+from rung.service.auth_middleware import require_role
 from rung.service.crew_tables import CrewTables
-from rung.service.routes.stream import EventSubscription
+from rung.service.routes.stream import EventBroadcaster
 from rung.store.journal.journal import Journal
 from rung.wiring.policies import PolicyStore
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class AppContext(NamedTuple):
-    """The parts of one service, chosen when it starts."""
+    """Shared objects of one service, created at start."""
 
     journal: Journal
-    access: Access
-    stream: EventSubscription
+    auth: Authenticator
+    stream: EventBroadcaster
     policies: PolicyStore
     replayers: Replayers
-    place: str  # of the journal, as it is shown
+    journal_location: str  # for display; without a password
     demo: bool = False
     crews: CrewTables = CrewTables()
 
 
-def _hub(request: Request) -> AppContext:
-    hub: AppContext = request.app.state.hub
-    return hub
+def _context(request: Request) -> AppContext:
+    context: AppContext = request.app.state.context
+    return context
 
 
-Parts = Annotated[AppContext, Depends(_hub)]
-Reader = Annotated[Principal, Depends(needs(Role.READ))]
-Actor = Annotated[Principal, Depends(needs(Role.ACT))]
-Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]
+Context = Annotated[AppContext, Depends(_context)]
+Reader = Annotated[Principal, Depends(require_role(Role.READ))]
+Actor = Annotated[Principal, Depends(require_role(Role.ACT))]
+Admin = Annotated[Principal, Depends(require_role(Role.ADMIN))]

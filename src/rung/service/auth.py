@@ -1,4 +1,4 @@
-"""Who may do what: tokens with a role each, a signed cookie for the browser, and a limit on guesses."""
+"""Authentication: access tokens with roles, signed session cookies, CSRF tokens and a login rate limit."""
 
 from __future__ import annotations
 
@@ -21,127 +21,131 @@ if TYPE_CHECKING:
 
     from rung.store.journal.journal import Journal
 
-DAY: Final = 86_400.0
-STAYS: Final = 30 * DAY  # of a cookie
-GUESSES: Final = 10  # wrong tokens from one address, in GUESSING seconds
-GUESSING: Final = 60.0
-KNOWN: Final = 5.0  # seconds for which a token is known without looking again
-LEAST: Final = 16  # characters of a token given by hand
-COOKIE: Final = "rung"
+DAY_SECONDS: Final = 86_400.0
+COOKIE_SECONDS: Final = 30 * DAY_SECONDS
+MAX_FAILED_LOGINS: Final = 10  # per client address and window
+FAILED_LOGIN_WINDOW_SECONDS: Final = 60.0
+TOKEN_CACHE_SECONDS: Final = 5.0  # a revoked token works for at most this long
+MIN_TOKEN_CHARS: Final = 16  # of a user-supplied token
+COOKIE_NAME: Final = "rung"
 
 
 class Role(StrEnum):
-    """What somebody may do: look; also act on sessions and incidents; also change policies and tokens."""
+    """Permission level: read only; also act on sessions and incidents; also change policies and tokens."""
 
     READ = "read"
     ACT = "act"
     ADMIN = "admin"
 
-    def covers(self, needed: Role) -> bool:
-        """Does this role include that one?"""
+    def includes(self, needed: Role) -> bool:
+        """Return whether this role includes the permissions of `needed`."""
         roles = list(Role)
         return roles.index(self) >= roles.index(needed)
 
 
 class Principal(NamedTuple):
-    """Somebody who showed a token. `mark` stands for the token: its hash."""
+    """An authenticated user; identified by the SHA-256 hash of the token."""
 
     name: str
     role: Role
-    mark: str
+    token_hash: str
 
 
-class Access:
-    """The tokens of one service. The first one, an administrator's, is given; the others are in the journal."""
+class Authenticator:
+    """Checks tokens and cookies. The admin token is passed in; all others are stored in the journal."""
 
     def __init__(self, journal: Journal, token: str, now: Callable[[], float] = time.time) -> None:
         self._journal = journal
         self._now = now
-        self._first = Principal("admin", Role.ADMIN, _hash(token))
+        self._admin = Principal("admin", Role.ADMIN, _hash(token))
         self._key = hashlib.sha256(b"rung cookie " + token.encode()).digest()
-        self._known: dict[str, tuple[float, Principal | None]] = {}
-        self._wrong: dict[str, list[float]] = {}
+        self._cache: dict[str, tuple[float, Principal | None]] = {}
+        self._failures: dict[str, list[float]] = {}
 
     # -- tokens ---------------------------------------------------------------------------------------
 
     def by_token(self, token: str) -> Principal | None:
-        """Who shows this token."""
-        return self._by_mark(_hash(token))
+        """Return the owner of this token, or None."""
+        return self._by_hash(_hash(token))
 
-    def _by_mark(self, mark: str) -> Principal | None:
-        if hmac.compare_digest(mark, self._first.mark):
-            return self._first
+    def _by_hash(self, token_hash: str) -> Principal | None:
+        if hmac.compare_digest(token_hash, self._admin.token_hash):
+            return self._admin
         now = self._now()
-        found = self._known.get(mark)
-        if found is not None and now - found[0] < KNOWN:
-            return found[1]
-        row = token_by_hash(self._journal, mark)
-        who = None
+        cached = self._cache.get(token_hash)
+        if cached is not None and now - cached[0] < TOKEN_CACHE_SECONDS:
+            return cached[1]
+        row = token_by_hash(self._journal, token_hash)
+        principal = None
         if row is not None and (row.ends_at is None or now < row.ends_at):
-            who = Principal(row.name, Role(row.role), mark)
-        if len(self._known) > 1_000:  # noqa: PLR2004  # a bound, whatever it is
-            self._known.clear()
-        self._known[mark] = (now, who)
-        return who
+            principal = Principal(row.name, Role(row.role), token_hash)
+        if len(self._cache) > 1_000:  # noqa: PLR2004  # bounds the memory
+            self._cache.clear()
+        self._cache[token_hash] = (now, principal)
+        return principal
 
-    # -- guesses --------------------------------------------------------------------------------------
+    # -- login rate limit ------------------------------------------------------------------------------
 
-    def guessed_wrong(self, address: str) -> None:
-        """A wrong token came from this address."""
-        if len(self._wrong) > 10_000:  # noqa: PLR2004  # a bound, whatever it is
-            self._wrong.clear()
-        self._wrong[address] = [*self._recent(address), self._now()]
+    def record_failed_login(self, address: str) -> None:
+        """Count a failed login from this address."""
+        if len(self._failures) > 10_000:  # noqa: PLR2004  # bounds the memory
+            self._failures.clear()
+        self._failures[address] = [*self._recent(address), self._now()]
 
-    def locked_out(self, address: str) -> float:
-        """Seconds until this address may try again; 0: now."""
+    def lockout_seconds(self, address: str) -> float:
+        """Return the seconds until this address may log in again; 0 if it is not locked out."""
         recent = self._recent(address)
-        return recent[-GUESSES] + GUESSING - self._now() if len(recent) >= GUESSES else 0.0
+        return (
+            recent[-MAX_FAILED_LOGINS] + FAILED_LOGIN_WINDOW_SECONDS - self._now()
+            if len(recent) >= MAX_FAILED_LOGINS
+            else 0.0
+        )
 
     def _recent(self, address: str) -> list[float]:
-        return [at for at in self._wrong.get(address, []) if self._now() - at < GUESSING]
+        return [at for at in self._failures.get(address, []) if self._now() - at < FAILED_LOGIN_WINDOW_SECONDS]
 
     # -- cookies --------------------------------------------------------------------------------------
 
-    def cookie(self, who: Principal) -> str:
-        """What the browser shows from now on, instead of the token."""
-        told = f"{who.mark}.{int(self._now() + STAYS)}"
-        return f"{told}.{self._sign('cookie', told)}"
+    def make_cookie(self, principal: Principal) -> str:
+        """Return a signed session cookie for this user."""
+        payload = f"{principal.token_hash}.{int(self._now() + COOKIE_SECONDS)}"
+        return f"{payload}.{self._sign('cookie', payload)}"
 
     def by_cookie(self, value: str) -> Principal | None:
-        """Who shows this cookie; a token that was taken back takes its cookies with it."""
-        mark, _, rest = value.partition(".")
+        """Return the owner of this cookie, or None; revoking a token invalidates its cookies."""
+        token_hash, _, rest = value.partition(".")
         until, _, signed = rest.partition(".")
-        if not _same(signed, self._sign("cookie", f"{mark}.{until}")) or self._now() >= int(until):
+        if not _equal(signed, self._sign("cookie", f"{token_hash}.{until}")) or self._now() >= int(until):
             return None
-        return self._by_mark(mark)
+        return self._by_hash(token_hash)
 
-    def csrf(self, cookie: str) -> str:
-        """What an act must say beside this cookie: only our own page can read it."""
+    def csrf_token(self, cookie: str) -> str:
+        """Return the CSRF token that writes with this cookie must send."""
         return self._sign("csrf", cookie)
 
-    def has_csrf(self, cookie: str, given: str) -> bool:
-        """Whether this is the CSRF token of this cookie."""
-        return _same(given, self.csrf(cookie))
+    def is_csrf_token(self, cookie: str, given: str) -> bool:
+        """Return whether this is the CSRF token of this cookie."""
+        return _equal(given, self.csrf_token(cookie))
 
-    def signed(self, what: str) -> str:
-        """A mark that only this service can have made."""
+    def sign(self, what: str) -> str:
+        """Return this service's signature of a text."""
         return self._sign("note", what)
 
-    def has_signed(self, what: str, signature: str) -> bool:
-        """Whether this service made this signature of this text."""
-        return _same(signature, self.signed(what))
+    def is_signature(self, what: str, signature: str) -> bool:
+        """Return whether this service made this signature of this text."""
+        return _equal(signature, self.sign(what))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), "sha256").hexdigest()[:40]
 
 
-# -- making tokens ------------------------------------------------------------------------------------
+# -- token administration -----------------------------------------------------------------------------
 
 
 class Token(NamedTuple):
-    """A token as it is listed: never the token itself."""
+    """A stored token, without its secret."""
 
-    mark: str
+    hash_prefix: str
     name: str
     role: Role
     made_at: float
@@ -149,52 +153,54 @@ class Token(NamedTuple):
 
 
 def add_token(journal: Journal, name: str, role: str, *, days: float | None, by: str) -> str:
-    """A new token: shown once, kept as a hash."""
+    """Create a token and return its secret; only the hash is stored."""
     if not name.strip():
-        raise ConfigError("name", name, "a name: whose token it is")
+        raise ConfigError("name", name, "the name of the token's owner")
     if role not in tuple(Role):
         raise ConfigError("role", role, "one of " + ", ".join(Role))
     if days is not None and days <= 0:
-        raise ConfigError("days", days, "more than 0, or left out for one that stays")
+        raise ConfigError("days", days, "more than 0, or left out for a token that does not expire")
     token, now = "rung-" + secrets.token_urlsafe(24), time.time()
-    ends = None if days is None else now + days * DAY
+    ends = None if days is None else now + days * DAY_SECONDS
     insert_token(journal, TokenRow(_hash(token), name.strip(), role, now, ends))
     record_audit(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
     return token
 
 
 def tokens(journal: Journal) -> list[Token]:
-    """The tokens there are, but for the first."""
+    """Return the stored tokens; the admin token is not among them."""
     return [Token(row.hash[:12], row.name, Role(row.role), row.made_at, row.ends_at) for row in all_tokens(journal)]
 
 
 def revoke_token(journal: Journal, name: str, *, by: str) -> int:
-    """Take back the tokens of this name; how many there were."""
+    """Revoke all tokens of this name and return their number."""
     count = delete_tokens(journal, name)
     if count:
         record_audit(journal, by, "token.revoke", f"token/{name}", {"count": count})
     return count
 
 
-def first_token(given: str | None, beside: Path) -> str:
-    """The administrator's token: the given one, or the one made at the first start, kept for its owner's eyes."""
+def admin_token(given: str | None, path: Path) -> str:
+    """Return the admin token: the given one, or one generated at the first start and stored in `path` (mode 0600)."""
     if given is not None:
-        if len(given) < LEAST or not given.isascii() or not given.isprintable() or " " in given:
-            raise ConfigError("token", "…", f"{LEAST} or more characters without spaces; leave it out to have one made")
+        if len(given) < MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable() or " " in given:
+            raise ConfigError(
+                "token", "…", f"{MIN_TOKEN_CHARS} or more ASCII characters without spaces; omit it to generate one"
+            )
         return given
     with suppress(OSError):
-        kept = beside.read_text("ascii").strip()
-        if len(kept) >= LEAST:
-            return kept
+        stored = path.read_text("ascii").strip()
+        if len(stored) >= MIN_TOKEN_CHARS:
+            return stored
     token = secrets.token_urlsafe(24)
-    beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(token + "\n")
     return token
 
 
-def _same(given: str, expected: str) -> bool:
-    """Compare in constant time; what is given may hold any character."""
+def _equal(given: str, expected: str) -> bool:
+    """Compare in constant time; `given` may contain any character."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 

@@ -1,4 +1,4 @@
-"""The crews that the service shows: which tables, by which names."""
+"""The crew tables that the service shows, by name."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ if TYPE_CHECKING:
 
 
 class CrewTables:
-    """Tables by name. Each is opened when it is asked for: it may be made, or go, while the service runs."""
+    """Crew tables by name. Each is opened per request: it may appear or disappear while the service runs."""
 
-    def __init__(self, places: Iterable[str] = ()) -> None:
-        self._places: dict[str, str] = {}
-        for place in dict.fromkeys(places):
-            name = wanted = _name(place)
+    def __init__(self, locations: Iterable[str] = ()) -> None:
+        self._locations: dict[str, str] = {}
+        for location in dict.fromkeys(locations):
+            name = base = _name_of(location)
             number = 1
-            while name in self._places:
+            while name in self._locations:
                 number += 1
-                name = f"{wanted}-{number}"
-            self._places[name] = place
+                name = f"{base}-{number}"
+            self._locations[name] = location
 
     @property
     def names(self) -> list[str]:
-        """As they are shown."""
-        return list(self._places)
+        """Return the display names of the crews."""
+        return list(self._locations)
 
-    def place(self, name: str) -> str:
-        """Where it is, without a password."""
-        place = self._places[name]
-        parts = urlsplit(place) if "://" in place else None
-        return place if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    def location(self, name: str) -> str:
+        """Return the path or URL of a crew's table, without the password."""
+        location = self._locations[name]
+        parts = urlsplit(location) if "://" in location else None
+        return location if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[CrewTable]:
-        """The table of this crew, for one answer."""
-        if name not in self._places:
-            raise ApiProblem(404, f"there is no crew {name[:100]!r}: known are {', '.join(self._places) or 'none'}")
+    def open_table(self, name: str) -> Iterator[CrewTable]:
+        """Open a crew's table for one request."""
+        if name not in self._locations:
+            raise ApiProblem(
+                404, f"there is no crew {name[:100]!r}; the crews are: {', '.join(self._locations) or 'none'}"
+            )
         try:
-            with CrewTable.open(self._places[name]) as table:
+            with CrewTable.open(self._locations[name]) as table:
                 yield table
         except (StoreError, StoreUnavailable) as error:
-            raise ApiProblem(503, f"the crew's table cannot be used just now: {error}") from None
+            raise ApiProblem(503, f"crew table unavailable: {error}") from None
 
 
-def _name(place: str) -> str:
-    if "://" in place:
-        return urlsplit(place).path.strip("/").replace("/", "-") or "crew"
-    return Path(place).stem or "crew"
+def _name_of(location: str) -> str:
+    if "://" in location:
+        return urlsplit(location).path.strip("/").replace("/", "-") or "crew"
+    return Path(location).stem or "crew"

@@ -1,4 +1,4 @@
-"""Acts that happen once: an idempotency key gets the answer it got the first time."""
+"""Idempotent writes: a repeated Idempotency-Key gets the stored response of the first request."""
 
 from __future__ import annotations
 
@@ -20,37 +20,43 @@ if TYPE_CHECKING:
     from rung.service.app_context import AppContext
     from rung.service.auth import Principal
 
-Key = Annotated[
+IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
         max_length=200,
-        description="Sent again, it gets the same answer, and nothing is done twice.",
+        description="A repeated request with the same key gets the first response and has no further effect.",
     ),
 ]
-KEPT: Final = 86_400.0  # seconds for which an answer is remembered
+KEEP_SECONDS: Final = 86_400.0
 M = TypeVar("M", bound="BaseModel")
 
 
-def once(
-    hub: AppContext, key: str | None, who: Principal, about: str, asked: BaseModel, kind: type[M], act: Callable[[], M]
+def run_idempotent(
+    context: AppContext,
+    key: str | None,
+    principal: Principal,
+    operation: str,
+    body: BaseModel,
+    response_type: type[M],
+    action: Callable[[], M],
 ) -> M:
-    """Act, unless this key has been answered; a key that comes with another act is refused."""
+    """Run the action unless this key has a stored response; reject a key reused for another request."""
     if key is None:
-        return act()
-    name = f"{who.mark[:16]}/{key}"
-    digest = short_hash(f"{about}\n{asked.model_dump_json()}", 16)
-    stored = claim_key(hub.journal, name, digest, time.time(), keep_seconds=KEPT)
+        return action()
+    name = f"{principal.token_hash[:16]}/{key}"
+    digest = short_hash(f"{operation}\n{body.model_dump_json()}", 16)
+    stored = claim_key(context.journal, name, digest, time.time(), keep_seconds=KEEP_SECONDS)
     if stored is not None:
         if stored.digest != digest:
-            raise ApiProblem(422, "this Idempotency-Key was used for something else", field="Idempotency-Key")
+            raise ApiProblem(422, "this Idempotency-Key was used for another request", field="Idempotency-Key")
         if not stored.body:
-            raise ApiProblem(409, "the first request with this Idempotency-Key has not ended yet")
-        return kind.model_validate(json.loads(stored.body))
+            raise ApiProblem(409, "the first request with this Idempotency-Key is still running")
+        return response_type.model_validate(json.loads(stored.body))
     try:
-        answer = act()
+        response = action()
     except BaseException:
-        release_key(hub.journal, name)
+        release_key(context.journal, name)
         raise
-    store_response(hub.journal, name, answer.model_dump_json(by_alias=True))
-    return answer
+    store_response(context.journal, name, response.model_dump_json(by_alias=True))
+    return response

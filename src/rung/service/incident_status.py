@@ -1,4 +1,4 @@
-"""What an open incident is doing now: making an attempt, waiting for the next one, or waiting for a person."""
+"""Live status of open incidents: running, waiting for the next attempt, or waiting for a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
 from rung.core.policy.presets import LADDERS
-from rung.service.schemas.incidents import Retry
+from rung.service.schemas.incidents import ScheduledRetry
 from rung.service.schemas.sessions import SessionStatus
 from rung.store.queries.incidents import readable_events
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class LiveStatus(NamedTuple):
-    """The state of an open incident."""
+    """Live status of an open incident, with its scheduled retry if there is one."""
 
     status: SessionStatus
-    retry: Retry | None = None
+    retry: ScheduledRetry | None = None
 
 
-def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
-    """What these events leave it at."""
+def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
+    """Return the live status that follows from an incident's events."""
     last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
     if last is None or isinstance(events[-1], ev.AttemptFailed | ev.Answered):
         return LiveStatus("running")
@@ -36,15 +36,17 @@ def doing(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
         if isinstance(events[-1], ev.Ordered):
             return LiveStatus("running")
         ladder = LADDERS.get(incident.terms.ladder)
-        of = None
+        max_tries = None
         if ladder is not None and decision.rung < len(ladder.rungs):
-            of = ladder.rungs[decision.rung].tries
+            max_tries = ladder.rungs[decision.rung].tries
         used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
-        return LiveStatus("retrying", Retry(attempt=used.get(decision.rung, 1), of=of, until=last.at + decision.wait))
+        return LiveStatus(
+            "retrying", ScheduledRetry(attempt=used.get(decision.rung, 1), of=max_tries, until=last.at + decision.wait)
+        )
     return LiveStatus("running")
 
 
-def doings(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:
-    """The same for several incidents at once."""
+def live_statuses(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:
+    """Return the live status of several incidents by id."""
     events = readable_events(journal, list(incidents))
-    return {name: doing(Incident.of(found), found) for name, found in events.items() if found}
+    return {incident: live_status(Incident.of(stream), stream) for incident, stream in events.items() if stream}

@@ -1,4 +1,4 @@
-"""Errors as problem+json (RFC 9457): what was wrong, which field, what is allowed."""
+"""Error responses as application/problem+json (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-MEDIA: Final = "application/problem+json"
+PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 TITLES: Final = {
-    400: "That cannot be read",
-    401: "Who are you?",
-    403: "Not allowed",
+    400: "Malformed request",
+    401: "Authentication required",
+    403: "Forbidden",
     404: "Not found",
-    405: "Not here",
-    409: "Not possible now",
-    412: "Changed meanwhile",
-    413: "Too large",
-    415: "Not JSON",
-    421: "Not this host",
-    422: "Not valid",
-    428: "Which version?",
-    429: "Too many tries",
-    500: "A fault in Rung",
-    503: "The journal is in trouble",
+    405: "Method not allowed",
+    409: "Conflict",
+    412: "Version conflict",
+    413: "Request body too large",
+    415: "Unsupported media type",
+    421: "Unknown host",
+    422: "Invalid request",
+    428: "Version required",
+    429: "Too many failed logins",
+    500: "Internal error",
+    503: "Journal unavailable",
 }
 
 
 class FieldError(BaseModel):
-    """One thing that is wrong."""
+    """One invalid field."""
 
     field: str
     message: str
 
 
 class ProblemDetails(BaseModel):
-    """What went wrong."""
+    """Problem details of an error response."""
 
     type: str = "about:blank"
     title: str
@@ -55,18 +55,18 @@ class ProblemDetails(BaseModel):
     errors: list[FieldError] = Field(default_factory=list)
 
 
-DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {
+PROBLEM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": title,
-        "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+        "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
     }
     for status, title in TITLES.items()
-    if status != 500  # noqa: PLR2004  # a fault of ours is not a promise
+    if status != 500  # noqa: PLR2004  # internal errors are not part of the API contract
 }
 
 
 class ApiProblem(Exception):
-    """Raised by a route: becomes the answer."""
+    """An error that a route raises; becomes a problem response."""
 
     def __init__(self, status: int, detail: str, *, field: str | None = None) -> None:
         super().__init__(detail)
@@ -75,7 +75,7 @@ class ApiProblem(Exception):
         self.field = field
 
 
-def answer(
+def problem_response(
     status: int,
     detail: str,
     *,
@@ -83,50 +83,50 @@ def answer(
     errors: list[FieldError] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """The problem as a response."""
+    """Return a problem response."""
     problem = ProblemDetails(
-        title=TITLES.get(status, "Not possible"), status=status, detail=detail, field=field, errors=errors or []
+        title=TITLES.get(status, "Request failed"), status=status, detail=detail, field=field, errors=errors or []
     )
     body = json.dumps(problem.model_dump(), ensure_ascii=True)
-    return Response(body, status, media_type=MEDIA, headers=headers)
+    return Response(body, status, media_type=PROBLEM_MEDIA_TYPE, headers=headers)
 
 
-def install(app: FastAPI) -> None:
-    """Make every error of this app a problem."""
+def install_handlers(app: FastAPI) -> None:
+    """Install exception handlers that turn every error of this app into a problem response."""
 
     @app.exception_handler(ApiProblem)
     async def _problem(_: Request, error: ApiProblem) -> Response:
-        return answer(error.status, error.detail, field=error.field)
+        return problem_response(error.status, error.detail, field=error.field)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        wrong = [FieldError(field=_path(one["loc"]), message=clip(str(one["msg"]), 300)) for one in error.errors()]
-        first = wrong[0]
-        return answer(422, f"{first.field}: {first.message}", field=first.field, errors=wrong)
+        errors = [FieldError(field=_path(item["loc"]), message=clip(str(item["msg"]), 300)) for item in error.errors()]
+        first = errors[0]
+        return problem_response(422, f"{first.field}: {first.message}", field=first.field, errors=errors)
 
     @app.exception_handler(ConfigError)
     async def _config(_: Request, error: ConfigError) -> Response:
-        key = "cursor" if error.key == "after" else error.key  # its name on the wire
+        key = "cursor" if error.key == "after" else error.key  # the query parameter's name
         text = f"{key}: {clip(repr(error.value), 200)} is invalid; must be {error.allowed}"
-        return answer(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
+        return problem_response(422, text, field=key, errors=[FieldError(field=key, message=error.allowed)])
 
     @app.exception_handler(VersionConflict)
     async def _stale(_: Request, error: VersionConflict) -> Response:
-        return answer(412, f"{error}: read it again, then change that")
+        return problem_response(412, f"{error}: read the current version, then change that")
 
     @app.exception_handler(StoreUnavailable)
     @app.exception_handler(StoreError)
     async def _store(_: Request, error: Exception) -> Response:
-        return answer(503, f"the journal cannot be used just now: {error}")
+        return problem_response(503, f"journal unavailable: {error}")
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> Response:
-        detail = "there is nothing at this address" if error.status_code == 404 else str(error.detail)  # noqa: PLR2004
-        return answer(error.status_code, detail, headers=dict(error.headers or {}))
+        detail = "no such route" if error.status_code == 404 else str(error.detail)  # noqa: PLR2004
+        return problem_response(error.status_code, detail, headers=dict(error.headers or {}))
 
     @app.exception_handler(Exception)
     async def _fault(_: Request, error: Exception) -> Response:
-        return answer(500, f"{type(error).__name__}: what was asked for could not be done")
+        return problem_response(500, f"{type(error).__name__}: the request failed unexpectedly")
 
 
 def _path(location: Any) -> str:

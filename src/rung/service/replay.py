@@ -1,4 +1,4 @@
-"""Recorded requests made again: by whoever waits for them, or from here through whatever can reach their model."""
+"""Replay of recorded requests: a new incident runs the request again through a client of this process."""
 
 from __future__ import annotations
 
@@ -24,49 +24,51 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
 
-RESULT: Final = 64 * 1024  # of a result that is kept for whoever asked
-CUT: Final = "characters left out"  # how a text that was cut for the journal says so
+MAX_RESULT_CHARS: Final = 64 * 1024
+TRUNCATION_MARK: Final = "characters left out"  # in texts that `clip` shortened for the journal
 
 
 class Replayer(Protocol):
-    """Can make an attempt at a recorded request from here."""
+    """A client that can make an attempt at a recorded request."""
 
-    def reaches(self, request: Request) -> bool:
-        """Is this request one of mine?"""
+    def supports(self, request: Request) -> bool:
+        """Return whether this client can make this request."""
         ...
 
     def __call__(self, request: Request) -> Any:
-        """Make the attempt, blocking; its result, or what it raises."""
+        """Make the attempt, blocking; return its result or raise its error."""
         ...
 
 
 class Replayers:
-    """All of them, in the order they are asked."""
+    """The replay clients of a service, in order of preference."""
 
-    def __init__(self, journal: Journal, known: Sequence[Replayer] = ()) -> None:
+    def __init__(self, journal: Journal, replayers: Sequence[Replayer] = ()) -> None:
         self.journal = journal
-        self.known = list(known)
+        self.replayers = list(replayers)
 
     def find(self, request: Request | None) -> Replayer | None:
-        """The one that can make this request."""
-        return next((one for one in self.known if request is not None and one.reaches(request)), None)
+        """Return the first client that can make this request."""
+        return next(
+            (replayer for replayer in self.replayers if request is not None and replayer.supports(request)), None
+        )
 
     def why_not(self, incident: Incident) -> str:
-        """Why this incident's request cannot be made from here; empty: it can."""
+        """Return why this incident's request cannot be replayed; empty if it can."""
         request = incident.request
         if request is None or not (request.prompt or request.messages):
-            return "its request was not recorded: it can only be retried by the program that made it"
-        if CUT in json.dumps([request.prompt, list(request.messages)]):
-            return "its request was too long to be recorded whole"
+            return "the request was not recorded: only the program that made it can retry it"
+        if TRUNCATION_MARK in json.dumps([request.prompt, list(request.messages)]):
+            return "the request was too long to be recorded completely"
         if self.find(request) is None:
             return (
-                f"nothing here can reach {request.model or 'its agent'}: start the service with the model's key set"
-                " (ANTHROPIC_API_KEY, OPENAI_API_KEY), or call it again from its own program"
+                f"no client for {request.model or 'its agent'} is configured: start the service with the model's API key set"
+                " (ANTHROPIC_API_KEY, OPENAI_API_KEY), or retry from the program that made the request"
             )
         return ""
 
-    def start(self, incident: Incident, order: Intervention, policy: Policy) -> str:
-        """Make it again in the background, as a new incident of the same session; its id."""
+    def start(self, incident: Incident, intervention: Intervention, policy: Policy) -> str:
+        """Start the replay in the background as a new incident of the same session; return its id."""
         request = incident.request
         replayer = self.find(request)
         if request is None or replayer is None:
@@ -75,23 +77,23 @@ class Replayers:
         ports = {
             "policy": policy,
             "journal": ProjectJournal(self.journal, incident.terms.project),
-            "session": Session(order.model or request.model, incident.terms.session),
+            "session": Session(intervention.model or request.model, incident.terms.session),
             "incident_id": name,
         }
-        work = (replayer, order.apply_to(request), ports)
+        work = (replayer, intervention.apply_to(request), ports)
         threading.Thread(target=self._recover, args=work, name=f"rung-{name}", daemon=True).start()
         return name
 
     def _recover(self, attempt: Callable[[Request], Any], request: Request, ports: dict[str, Any]) -> None:
-        """Recover the request, and send its result to whoever asked."""
+        """Run the request with recovery and store its result for the incident page."""
         outcome = recover_sync(attempt, request, **ports)
-        told = outcome.value if outcome.ok else outcome.reason
-        text = told if isinstance(told, str) else json.dumps(told, default=str)
-        self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, RESULT)})
+        value = outcome.value if outcome.ok else outcome.reason
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, MAX_RESULT_CHARS)})
 
 
-def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
-    """An incident as its events make it."""
+def load_incident(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
+    """Return an incident folded from its events, with the events."""
     events = journal.events(incident)
     if not events:
         raise ApiProblem(404, f"there is no incident {incident!r}")
@@ -99,17 +101,17 @@ def folded(journal: Journal, incident: str) -> tuple[Incident, list[Event]]:
 
 
 def error_context(incident: Incident, policy: Policy) -> str:
-    """What an attempt would be told of the failure before it."""
+    """Return the prompt that tells the next attempt about the last failure."""
     if incident.failure is None or incident.request is None:
         return incident.request.prompt if incident.request is not None else ""
     return render("context.error", incident, incident.failure, policy.prompts)
 
 
-def order_of(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
-    """The order that a person's choice amounts to."""
+def retry_intervention(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
+    """Return the intervention for a manual retry."""
     if mode == "model" and not model:
-        raise ApiProblem(422, "model: which one?", field="model")
+        raise ApiProblem(422, "model: required in mode 'model'", field="model")
     if mode == "prompt" and not prompt:
-        raise ApiProblem(422, "prompt: what should it be told?", field="prompt")
-    told = {"plain": "", "model": prompt or "", "context": prompt or context, "prompt": prompt or ""}[mode]
-    return Intervention(InterventionType.RETRY, by, model or "", told)
+        raise ApiProblem(422, "prompt: required in mode 'prompt'", field="prompt")
+    text = {"plain": "", "model": prompt or "", "context": prompt or context, "prompt": prompt or ""}[mode]
+    return Intervention(InterventionType.RETRY, by, model or "", text)

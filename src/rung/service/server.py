@@ -1,4 +1,4 @@
-"""Starts the service: one process, one port, and an end within a second, whoever is listening."""
+"""HTTP server of the service: uvicorn with a shutdown that does not wait for open event streams."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
-    from rung.service.routes.stream import EventSubscription
+    from rung.service.routes.stream import EventBroadcaster
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which would wait for open streams for ever: they are ended first."""
+    """uvicorn server that closes open event streams first; uvicorn alone would wait for them forever."""
 
-    def __init__(self, app: Any, stream: EventSubscription, **settings: Any) -> None:
+    def __init__(self, app: Any, stream: EventBroadcaster, **settings: Any) -> None:
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -30,12 +30,12 @@ class Server(uvicorn.Server):
         self._stream = stream
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal: end the streams, then the rest."""
-        self._stream.end()
+        """Handle a signal: close the streams, then shut down."""
+        self._stream.close()
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # it would raise them again at the end: what is left to tidy up would not be
+        self._captured_signals.clear()  # uvicorn re-raises them after shutdown, which would skip the caller's cleanup
 
 
-def serve(app: Any, stream: EventSubscription, listening: socket.socket) -> None:
-    """Serve until a signal ends it."""
+def serve(app: Any, stream: EventBroadcaster, listening: socket.socket) -> None:
+    """Serve until a signal arrives."""
     Server(app, stream).run(sockets=[listening])

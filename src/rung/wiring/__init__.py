@@ -1,1 +1,1 @@
-"""The only place where parts are chosen and settings are read."""
+"""Composition: reads settings and the environment, and chooses the adapters that the entry points use."""

@@ -1,6 +1,6 @@
-"""May finished work count as finished? What its form lacks, what its claims come to, and last what a judge says.
+"""Completion checks of the `[stop]` table: output format, verified claims, and a judge command.
 
-Free checks come first: a judge is asked about work that they found nothing wrong with. One place for every way in.
+The free checks run first; the judge only sees work that passed them. Shared by all entry points.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from rung.detectors.claims import ClaimCheck
     from rung.detectors.step import Step
 
-_FORM: Final = ("sections", "json")
+_FORMAT_KEYS: Final = ("sections", "json")
 
 
-def claims_of(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
-    """What its claims come to: files that it says it changed, and the project's own check, run afresh."""
+def verify_claims(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
+    """Verify an answer's claims: the files it says it changed, and the project's check command, run again."""
     command = stop.get("check") or None
     return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
 
 
-def contract_of(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
-    """What an answer should be."""
+def output_spec(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
+    """Return the output format that the `[stop]` table requires."""
     return OutputSpec(json=stop.get("json", False), sections=tuple(stop.get("sections", ())), evidence=evidence)
 
 
-def judged(
+def run_judge(
     stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[ClaimCheck]
 ) -> Finding | None:
-    """What the judge of the table finds wrong; None when it passes, or there is none. One that breaks raises."""
+    """Run the judge command; return its finding, or None if it passes or none is set. A failing judge raises."""
     if not stop.get("judge"):
         return None
     judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
@@ -54,17 +54,17 @@ def judged(
     )
 
 
-def checking(stop: Mapping[str, Any], task: str, root: str | Path) -> Callable[[str], Evidence | None] | None:
-    """The same as a `check` for `recover`; None where the table asks for nothing that a finished command can be asked."""
-    if not any(stop.get(key) for key in (*_FORM, "judge")):
+def output_check(stop: Mapping[str, Any], task: str, root: str | Path) -> Callable[[str], Evidence | None] | None:
+    """Return the checks as a `validate` callable for `recover`; None if the table sets no format and no judge."""
+    if not any(stop.get(key) for key in (*_FORMAT_KEYS, "judge")):
         return None
-    began = time.time()
+    started_at = time.time()
 
     def check(answer: str) -> Evidence | None:
-        found = look_at(answer, contract_of(stop)) if any(stop.get(key) for key in _FORM) else None
-        if found is None and stop.get("judge"):
-            checks = claims_of({}, answer, root, began)
-            found = unverified(checks) or judged(stop, task, answer, (), checks)
-        return None if found is None else found.evidence
+        finding = look_at(answer, output_spec(stop)) if any(stop.get(key) for key in _FORMAT_KEYS) else None
+        if finding is None and stop.get("judge"):
+            checks = verify_claims({}, answer, root, started_at)
+            finding = unverified(checks) or run_judge(stop, task, answer, (), checks)
+        return None if finding is None else finding.evidence
 
     return check

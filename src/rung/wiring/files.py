@@ -1,4 +1,4 @@
-"""Policy files: read once, checked as a whole, every error one line that names the file."""
+"""Policy files: read and validated as a whole; each error is one line that names the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def load_policy(path: str | Path) -> PolicyBook:
-    """The policies a file holds; all of it is checked now."""
+    """Return the policies of a file, after validating all of its tables."""
     table = read_table(path)
     try:
         if "loops" in table:
-            _watching(table)
+            _loop_settings(table)
         if "stop" in table:
             read_stop_settings(table["stop"])
         _hooks(table)
@@ -31,20 +31,20 @@ def load_policy(path: str | Path) -> PolicyBook:
         raise FileError(path, str(error), error.key, error.value, error.allowed) from None
 
 
-def load_watching(path: str | Path) -> LoopSettings:
-    """The `[loops]` table of a file; without one, what is watched for by default."""
+def load_loop_settings(path: str | Path) -> LoopSettings:
+    """Return the loop settings of a file's `[loops]` table, or the defaults."""
     load_policy(path)
-    return _watching(read_table(path))
+    return _loop_settings(read_table(path))
 
 
-def load_around(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
-    """What a file says stands around an agent's work: its `[stop]` and its `[[hooks]]`."""
+def load_stop_and_hooks(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
+    """Return the `[stop]` settings and the `[[hooks]]` of a file."""
     load_policy(path)
     table = read_table(path)
     return read_stop_settings(table.get("stop", {})), _hooks(table)
 
 
-def _watching(table: dict[str, Any]) -> LoopSettings:
+def _loop_settings(table: dict[str, Any]) -> LoopSettings:
     from rung.detectors.loop_settings import loop_settings_from
 
     return loop_settings_from(table.get("loops", {}))
@@ -59,12 +59,12 @@ def _hooks(table: dict[str, Any]) -> tuple[CommandHook, ...]:
 
 
 def load_rules(path: str | Path) -> None:
-    """Use the `[[rules]]` of a file, for the whole process."""
+    """Install the `[[rules]]` of a file for the whole process."""
     use_rules(*load_policy(path).rules)
 
 
 def read_table(path: str | Path) -> dict[str, Any]:
-    """A TOML file as a table."""
+    """Read a TOML file; raise FileError if it cannot be read or parsed."""
     import tomllib
 
     try:

@@ -1,4 +1,4 @@
-"""Where the journal is: an option, the environment, the project's file, or this user's data directory."""
+"""Location of the journal: an option, the environment, rung.toml, or the user's data directory."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from rung.core.domain.errors import StoreError
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
-VARIABLE: Final = "RUNG_JOURNAL"
-FILE: Final = "rung.toml"
-KEY: Final = "journal"
+JOURNAL_VARIABLE: Final = "RUNG_JOURNAL"
+CONFIG_FILE: Final = "rung.toml"
+JOURNAL_KEY: Final = "journal"
 
 
 class JournalLocation(NamedTuple):
-    """A path or URL, and what chose it."""
+    """Path or URL of a journal, and the setting that chose it."""
 
     at: str
     chosen_by: str
 
 
-def where(option: str | None) -> str:
-    """The path or URL of the journal to use."""
-    return place(option).at
+def journal_path(option: str | None) -> str:
+    """Return the path or URL of the journal to use."""
+    return locate(option).at
 
 
-def place(option: str | None) -> JournalLocation:
-    """The same, with what chose it. What is set to nothing is not set."""
+def locate(option: str | None) -> JournalLocation:
+    """Return the journal's location and the setting that chose it; empty settings count as unset."""
     if option:
         return JournalLocation(option, "--journal")
-    if os.environ.get(VARIABLE):
-        return JournalLocation(os.environ[VARIABLE], VARIABLE)
-    named = _in_file(Path(FILE))
+    if os.environ.get(JOURNAL_VARIABLE):
+        return JournalLocation(os.environ[JOURNAL_VARIABLE], JOURNAL_VARIABLE)
+    named = _in_file(Path(CONFIG_FILE))
     if named:
-        return JournalLocation(named, FILE)
+        return JournalLocation(named, CONFIG_FILE)
     return JournalLocation(str(default_path()), "the default")
 
 
 def default_path(platform: str = sys.platform) -> Path:
-    """Where a platform keeps a user's data."""
+    """Return the default journal path in the platform's user data directory."""
     if platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif platform == "darwin":
         base = str(Path.home() / "Library" / "Application Support")
     else:
         base = os.environ.get("XDG_DATA_HOME") or ""
-        if not Path(base).is_absolute():  # the standard says to ignore one that is not
+        if not Path(base).is_absolute():  # the XDG specification says to ignore relative paths
             base = str(Path.home() / ".local" / "share")
     return Path(base) / "rung" / "journal.db"
 
@@ -58,37 +58,39 @@ def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
     """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points."""
     from rung.store import open_journal
 
-    return open_journal(place(None if where is None else str(where)).at, project=project)
+    return open_journal(locate(None if where is None else str(where)).at, project=project)
 
 
 def exists(at: str) -> bool:
-    """Is there a journal, as far as can be seen without opening it?"""
+    """Return whether the journal may exist: a URL always counts, a file must be there."""
     return is_url(at) or Path(at).expanduser().exists()
 
 
 def is_url(at: str) -> bool:
-    """A server's, not a file's?"""
+    """Return whether the location is a PostgreSQL URL."""
     return at.startswith(("postgresql://", "postgres://"))
 
 
 def open_existing(option: str | None) -> Journal:
-    """The journal in use, for commands that look at it: none is made where there is none."""
+    """Open the journal for reading commands; raise StoreError instead of creating one."""
     from rung.store import open_journal
 
-    at, chosen_by = place(option)
+    at, chosen_by = locate(option)
     if not exists(at):
         raise StoreError(f"{at}: there is no journal yet (looked there because of {chosen_by})")
     return open_journal(at)
 
 
 def _in_file(path: Path) -> str:
-    """The top-level key `journal` of the project's file; nothing else in it matters here."""
+    """Return the top-level key `journal` of rung.toml; the rest of the file is not validated here."""
     if not path.is_file():
         return ""
     from rung.core.domain.errors import FileError
     from rung.wiring.files import read_table
 
-    value = read_table(path).get(KEY, "")
+    value = read_table(path).get(JOURNAL_KEY, "")
     if not isinstance(value, str):
-        raise FileError(path, f"{KEY}: {value!r} is invalid; must be a path or URL", KEY, value, "a path or URL")
+        raise FileError(
+            path, f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL", JOURNAL_KEY, value, "a path or URL"
+        )
     return value

@@ -1,4 +1,4 @@
-"""The policy in force: a preset, what the project's file says over it, and what was set in the service over that."""
+"""Effective policies: a preset, overridden by rung.toml, overridden by the service's stored settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rung.core.policy.parser import PolicyBook, merge_tables, parse_policy, pars
 from rung.core.policy.serializer import policy_table
 from rung.store.settings import setting, settings
 from rung.wiring.files import load_policy
-from rung.wiring.journals import FILE
+from rung.wiring.journals import CONFIG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.settings import StoredSetting
 
-DEFAULT: Final = "policy"
-FRESH: Final = 2.0  # seconds for which what was set is known without looking again
+POLICY_SETTING: Final = "policy"
+CACHE_SECONDS: Final = 2.0  # a changed policy takes effect within this time
 
 
 class PolicyLayer(NamedTuple):
-    """One who has a say, and what they say."""
+    """One layer of policy settings and its origin."""
 
     origin: str
     table: dict[str, Any]
 
 
 def project_key(project: str) -> str:
-    """The name of the setting in which a project's own policy is."""
-    return f"{DEFAULT}/{project}"
+    """Return the name of the setting that stores a project's policy."""
+    return f"{POLICY_SETTING}/{project}"
 
 
 def file_book() -> PolicyBook:
-    """The policies of the project's file; presets where there is none."""
-    return load_policy(FILE) if Path(FILE).is_file() else parse_policy_file({})
+    """Return the policies of rung.toml, or the presets if there is no such file."""
+    return load_policy(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else parse_policy_file({})
 
 
 class PolicyStore:
-    """The policies of one journal and one file (`rung.toml`, unless given), for whoever makes recoveries.
+    """The effective policies from one journal and one policy file (`rung.toml`, unless given).
 
-    >>> policies = rung.policies.Policies(journal)
+    >>> policies = rung.policies.PolicyStore(journal)
     >>> rung.recover_sync(attempt, request, policy=policies.pick("checkout"), journal=journal)
     """
 
@@ -53,24 +53,24 @@ class PolicyStore:
         self._journal = journal
         self.book = book if book is not None else file_book()
         self._now = now
-        self._known: dict[str, tuple[float, Policy]] = {}
+        self._cache: dict[str, tuple[float, Policy]] = {}
 
     def pick(self, project: str = "") -> Policy:
-        """The policy in force for a project."""
-        known = self._known.get(project)
-        if known is not None and self._now() - known[0] < FRESH:
-            return known[1]
+        """Return the effective policy of a project, cached for CACHE_SECONDS."""
+        cached = self._cache.get(project)
+        if cached is not None and self._now() - cached[0] < CACHE_SECONDS:
+            return cached[1]
         policy = self.effective(project)
-        self._known[project] = (self._now(), policy)
+        self._cache[project] = (self._now(), policy)
         return policy
 
     def effective(self, project: str = "", tool: str = "") -> Policy:
-        """The same, looked up now; a tool's own word in the file weighs most."""
+        """Return the effective policy, read now; a tool's settings in the file take precedence."""
         tables = [layer.table for layer in self.layers(project)]
         return parse_policy(merge_tables(*tables, dict(self.book.tools.get(tool, {}))))
 
     def layers(self, project: str = "") -> list[PolicyLayer]:
-        """Who has a say, the weightiest last."""
+        """Return the layers of settings, highest precedence last."""
         layers = [PolicyLayer("file", self.book.settings), PolicyLayer("service", self.stored().body or {})]
         if project:
             layers.append(PolicyLayer("project file", dict(self.book.projects.get(project, {}))))
@@ -78,36 +78,36 @@ class PolicyStore:
         return layers
 
     def stored(self, project: str = "") -> StoredSetting:
-        """What was set in the service."""
-        return setting(self._journal, project_key(project) if project else DEFAULT)
+        """Return the settings stored by the service."""
+        return setting(self._journal, project_key(project) if project else POLICY_SETTING)
 
     def projects(self) -> list[StoredSetting]:
-        """What was set for projects."""
-        return settings(self._journal, DEFAULT + "/")
+        """Return the stored settings of all projects."""
+        return settings(self._journal, POLICY_SETTING + "/")
 
     def with_stored(self, table: dict[str, Any], project: str = "") -> Policy:
-        """The policy that would be in force if this was what is set."""
+        """Return the policy that would result from storing this table."""
         tables = [layer.table for layer in self.layers(project)]
         tables[-1 if project else 1] = table
         return parse_policy(merge_tables(*tables))
 
     def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
-        """Every value in force by its key, and where it comes from."""
-        flat = _flat(policy_table(self.effective(project)))
-        said: list[tuple[str, dict[str, Any]]] = [(one.origin, _flat(one.table)) for one in self.layers(project)]
-        return {key: (value, _origin(key, said)) for key, value in flat.items()}
+        """Return every effective value and its origin, by key."""
+        flat = _flatten(policy_table(self.effective(project)))
+        layers: list[tuple[str, dict[str, Any]]] = [(one.origin, _flatten(one.table)) for one in self.layers(project)]
+        return {key: (value, _origin(key, layers)) for key, value in flat.items()}
 
 
-def _origin(key: str, said: list[tuple[str, dict[str, Any]]]) -> str:
+def _origin(key: str, layers: list[tuple[str, dict[str, Any]]]) -> str:
     short: str = key.removeprefix("budget.")
-    for origin, flat in reversed(said):
+    for origin, flat in reversed(layers):
         if key in flat or short in flat or (key == "ladder" and any(one in flat for one in ("ladder", "retries"))):
             return str(origin)
     return "preset"
 
 
-def _flat(table: dict[str, Any]) -> dict[str, Any]:
-    """One level of tables taken apart: `backoff.base`."""
+def _flatten(table: dict[str, Any]) -> dict[str, Any]:
+    """Flatten the nested tables to dotted keys such as `backoff.base`."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if key in ("backoff", "budget") and hasattr(value, "items"):

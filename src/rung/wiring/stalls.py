@@ -1,4 +1,4 @@
-"""What is taking too long, by the journal's own history of how long such tasks take."""
+"""Stalled tasks: open incidents that take longer than the journal's history of similar attempts suggests."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.queries.listing_rows import IncidentRow
 
-HISTORY: Final = 5_000  # good attempts, the latest
-OPEN: Final = 1_000  # incidents that are looked at
+MAX_HISTORY: Final = 5_000  # latest successful attempts
+MAX_OPEN_INCIDENTS: Final = 1_000
 
 
 class Stall(NamedTuple):
-    """A task in progress, and what is wrong with how long it takes."""
+    """An open incident and the stall found in it."""
 
     incident: IncidentRow
     finding: Finding
@@ -27,13 +27,13 @@ class Stall(NamedTuple):
 def stalls(
     journal: Journal, now: float, patience: StallThresholds | None = None, project: str | None = None
 ) -> list[Stall]:
-    """The tasks that have been in progress, or silent, for too long; one that waits for a person or its time is neither."""
-    durations = history(journal)
+    """Return the tasks in progress or silent for too long, without those that wait for a person or a scheduled time."""
+    durations = attempt_history(journal)
     found = []
-    for row in incidents(journal, status="open", troubled=False, project=project, limit=OPEN).rows:
+    for row in incidents(journal, status="open", troubled=False, project=project, limit=MAX_OPEN_INCIDENTS).rows:
         if row.waiting or (row.due_at is not None and row.due_at >= now):
             continue
-        kind = _kind(row.project, row.ladder, row.agent)
+        kind = _duration_key(row.project, row.ladder, row.agent)
         finding = stalled(
             now=now,
             began=row.opened_at,
@@ -47,13 +47,13 @@ def stalls(
     return found
 
 
-def history(journal: Journal) -> ToolDurations:
-    """How long attempts that went well took, by project, ladder and agent."""
+def attempt_history(journal: Journal) -> ToolDurations:
+    """Return the durations of successful attempts, by project, ladder and agent."""
     found = ToolDurations()
-    for project, ladder, agent, seconds in attempt_durations(journal, HISTORY):
-        found.record(_kind(project, ladder, agent), max(0.0, seconds))
+    for project, ladder, agent, seconds in attempt_durations(journal, MAX_HISTORY):
+        found.record(_duration_key(project, ladder, agent), max(0.0, seconds))
     return found
 
 
-def _kind(project: str, ladder: str, agent: str) -> str:
+def _duration_key(project: str, ladder: str, agent: str) -> str:
     return f"{project}/{ladder}/{agent}"

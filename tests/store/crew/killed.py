@@ -25,13 +25,13 @@ MINE = TaskLease(task_id=TASK, session="s1", generation=1)
 WRITES: dict[str, Callable[[CrewTable], object]] = {
     "claim": lambda table: table.claim("task-02", "s2"),
     "blocked": lambda table: table.claim(TASK, "s2"),
-    "error": lambda table: table.error(MINE, "boom"),
+    "error": lambda table: table.report_error(MINE, "boom"),
     "warn": lambda table: table.warn_context(MINE, "65 %"),
-    "review": lambda table: table.ask_review(MINE, "x", checkpoint=1),
+    "review": lambda table: table.request_review(MINE, "x", checkpoint=1),
     "hand off": lambda table: table.hand_off(MINE, "x"),
     "complete": lambda table: table.complete(MINE),
-    "answer": lambda table: table.answer(table.known(TASK), TaskState.EXITED, "x", MessageType.SYSTEM),
-    "add": lambda table: table.add(NewTask(task_id="task-03", instruction="x")),
+    "answer": lambda table: table.reply(table.require_task(TASK), TaskState.EXITED, "x", MessageType.SYSTEM),
+    "add": lambda table: table.add_task(NewTask(task_id="task-03", instruction="x")),
 }
 
 

@@ -60,12 +60,12 @@ class Shell:
 
 @pytest.fixture
 def shell(table: CrewTable, place: str) -> Shell:
-    table.add(NewTask(task_id=TASK, instruction="write the parser"))
+    table.add_task(NewTask(task_id=TASK, instruction="write the parser"))
     return Shell(place)
 
 
 def answered(table: CrewTable, to: TaskState) -> None:
-    assert table.answer(table.known(TASK), to, f"now {to}", MessageType.SYSTEM)
+    assert table.reply(table.require_task(TASK), to, f"now {to}", MessageType.SYSTEM)
 
 
 def test_a_whole_life_by_commands(table: CrewTable, shell: Shell, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_whole_life_by_commands(table: CrewTable, shell: Shell, tmp_path: Path
     assert done.facts == {"task": TASK, "checkpoint": 1, "cycle": 1}
     answered(table, TaskState.REVIEW_APPROVED)
     assert shell("worker", "complete", *HELD, "--json").facts["state"] == "complete"
-    row = table.known(TASK)
+    row = table.require_task(TASK)
     assert (row.state, row.progress, row.report_path) == (TaskState.COMPLETE, "1 of 7", str(report))
 
 
@@ -112,7 +112,7 @@ def test_a_blocked_claim_has_a_code_of_its_own(table: CrewTable, shell: Shell) -
     assert shell("worker", "claim", "--task", TASK, "--session", "s1").code == 0
     done = shell("worker", "claim", "--task", TASK, "--session", "s2")
     assert (done.code, done.out) == (5, "")
-    assert done.err == "rung: task-01 cannot be claimed by s2: it is working, in the hands of s1\n"
+    assert done.err == "rung: task-01 cannot be claimed by s2: it is working, owned by s1\n"
     assert [row.session_id for row in table.fallbacks()] == ["s2"]
 
 
@@ -126,10 +126,10 @@ def test_every_command_of_a_stale_worker_is_refused_and_told(table: CrewTable, s
     for name, words in WRITES.items():
         done = shell("worker", name, *words, *HELD)
         assert (done.code, done.out) == (6, ""), name
-        assert done.err.startswith("rung: task-01 is not s1's any more"), name
+        assert done.err.startswith("rung: s1 no longer owns task-01"), name
         assert done.err.endswith("stop working on it\n"), name
         assert done.err.count("\n") == 1, name
-    row = table.known(TASK)
+    row = table.require_task(TASK)
     assert (row.state, row.session_id, len(table.messages())) == (TaskState.WORKING, "s2", said)
 
 
@@ -154,12 +154,15 @@ def _refused(done: Done) -> str:
 
 BAD = {
     "unknown task": (("worker", "claim", "--task", "task-99"), "a task of this crew: task-01"),
-    "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without blanks"),
+    "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without whitespace"),
     "no generation": (("worker", "heartbeat", "--task", TASK, "--session", "s1"), "--generation"),
     "no number": (("worker", "heartbeat", *HELD[:-1], "one"), "not a valid integer"),
     "no checkpoint": (("worker", "review", *HELD), "--checkpoint"),
     "a checkpoint below 0": (("worker", "review", "--checkpoint", "-1", *HELD), "-1"),
-    "the warning as an error": (("worker", "error", "context_exhaustion_warning", *HELD), "no error: warn"),
+    "the warning as an error": (
+        ("worker", "error", "context_exhaustion_warning", *HELD),
+        "report a context warning as such",
+    ),
     "a file that is not there": (
         ("worker", "context-warning", "--body-file", "none.md", *HELD),
         "none.md: cannot be read",
@@ -168,7 +171,7 @@ BAD = {
     "a hand-off without a word": (("worker", "handoff", *HELD), "a handoff needs a text"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),
     "messages of nobody": (("worker", "messages", "--task", "task-99"), "a task of this crew"),
-    "a task twice": (("crew", "add", TASK), "a name that no task of this crew has"),
+    "a task twice": (("crew", "add", TASK), "an id that no task of this crew has"),
     "a reserved name": (("crew", "add", "task-00"), "not task-00"),
     "a bad name": (("crew", "add", "a b"), "letters, digits"),
     "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that exists"),
@@ -184,7 +187,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
     """Exit code 2, and nothing is written."""
     place = str(tmp_path / "crew.db")
     with CrewTable.open(place, create=True) as table:
-        table.add(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK))
         table.claim(TASK, "s1")
         words, said = BAD[case]
         done = Shell(place)(*words)
@@ -192,7 +195,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
         assert said in done.err
         assert "Traceback" not in done.err
         assert ([row.task_id for row in table.tasks()], len(table.messages())) == ([TASK], 1)
-        assert table.known(TASK).state is TaskState.WORKING
+        assert table.require_task(TASK).state is TaskState.WORKING
 
 
 def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
@@ -207,7 +210,7 @@ def test_a_table_is_made_and_tasks_are_added(place: str) -> None:
     assert done.facts == {"task": "task-02"}
     assert shell("crew", "init", "--json").facts["tasks"] == 2
     with CrewTable.open(place) as table:
-        found = table.known("task-02")
+        found = table.require_task("task-02")
         assert (found.depends_on, found.writes, found.priority) == ((TASK,), ("a.py", "b.py"), 3)
         assert (found.command, found.stale_after) == (("sh", "-c", "echo hi"), 60)
         assert [message.message for message in table.messages()] == ["write it", "tasks/02.md"]

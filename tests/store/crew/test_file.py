@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 def test_it_is_its_owners_alone_and_in_rollback_mode(file: Path) -> None:
     """No log beside it that an old SQLite could spoil; every commit synced."""
     with CrewTable.open(str(file), create=True) as table:
-        table.add(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK))
         table.claim(TASK, "s1")
         assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
         assert table.connection.execute("PRAGMA synchronous") == [(2,)]
@@ -70,12 +70,12 @@ def _foreign(file: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a journal": (_journal, "is not a crew's table: it is another program's SQLite file, or a journal"),
-    "another's database": (_foreign, "is not a crew's table: it is another program's SQLite file, or a journal"),
-    "a text": (lambda file: file.write_text("x" * 2_000), "is not a crew's table: it is no SQLite file"),
-    "a short text": (lambda file: file.write_text("x"), "is not a crew's table: it is no SQLite file"),
+    "a journal": (_journal, "is not a crew table: it is another program's SQLite file, or a journal"),
+    "another's database": (_foreign, "is not a crew table: it is another program's SQLite file, or a journal"),
+    "a text": (lambda file: file.write_text("x" * 2_000), "is not a crew table: it is not a SQLite file"),
+    "a short text": (lambda file: file.write_text("x"), "is not a crew table: it is not a SQLite file"),
     "a directory": (lambda file: file.mkdir(), "is a directory; name a file"),
-    "a pipe": (os.mkfifo, "is no plain file"),
+    "a pipe": (os.mkfifo, "is not a regular file"),
     "a link": (lambda file: file.symlink_to(file.parent / "other.db"), "is a symbolic link; name the file itself"),
 }
 
@@ -103,11 +103,11 @@ def test_a_table_is_no_journal_either(file: Path) -> None:
 
 def test_what_is_not_there_is_only_made_when_that_is_asked(file: Path) -> None:
     """An empty file is nothing yet."""
-    with pytest.raises(StoreError, match="there is no crew's table yet: rung crew init --db"):
+    with pytest.raises(StoreError, match="there is no crew table yet; create it with: rung crew init --db"):
         CrewTable.open(str(file))
     assert not file.exists()
     file.touch()
-    with pytest.raises(StoreError, match="there is no crew's table yet"):
+    with pytest.raises(StoreError, match="there is no crew table yet"):
         CrewTable.open(str(file))
     CrewTable.open(str(file), create=True).close()
     CrewTable.open(str(file)).close()
@@ -128,7 +128,7 @@ def test_another_versions_table_is_refused(file: Path) -> None:
     """Nobody guesses what is in it."""
     with CrewTable.open(str(file), create=True) as table:
         table.set_fact("version", "99")
-    with pytest.raises(StoreError, match="of another version"):
+    with pytest.raises(StoreError, match="has schema version"):
         CrewTable.open(str(file))
 
 
@@ -136,10 +136,10 @@ def test_a_lock_that_stays_is_busy(file: Path) -> None:
     """Whoever holds it too long is said, not waited for without end."""
 
     def connect(*, create: bool = False) -> SqliteCrewConnection:
-        return SqliteCrewConnection(str(file), create=create, clock=None, wait_ms=50)
+        return SqliteCrewConnection(str(file), create=create, clock=None, busy_timeout_ms=50)
 
     with CrewTable(connect(create=True), connect) as table:
-        table.add(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK))
         # Another process: within one, two copies of SQLite do not see each other's locks.
         command = [sys.executable, "-c", HOLDS, str(file)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -154,19 +154,19 @@ def test_pythons_own_driver_will_do(file: Path) -> None:
     """In rollback mode it is as good: beside apsw, on the same file, with the same refusals."""
 
     def connect() -> SqliteCrewConnection:
-        return SqliteCrewConnection(str(file), create=True, clock=None, standard=True)
+        return SqliteCrewConnection(str(file), create=True, clock=None, use_stdlib=True)
 
     with CrewTable(connect(), connect) as standard, CrewTable.open(str(file)) as by_apsw:
         assert isinstance(standard.connection.raw, sqlite3.Connection)  # type: ignore[attr-defined]  # of this driver
-        standard.add(NewTask(task_id=TASK, instruction="Ünïcødé"))
+        standard.add_task(NewTask(task_id=TASK, instruction="Ünïcødé"))
         claim = standard.claim(TASK, "s1")
         with pytest.raises(ClaimBlocked):
             by_apsw.claim(TASK, "s2")
         with pytest.raises(IllegalTransition, match="once a review has approved it"):
             standard.complete(claim)
-        assert by_apsw.beat(claim) is TaskState.WORKING
+        assert by_apsw.heartbeat(claim) is TaskState.WORKING
         with standard.clone() as again:
-            assert again.known(TASK).session_id == "s1"
+            assert again.require_task(TASK).session_id == "s1"
 
 
 @pytest.mark.parametrize("standard", [True, False])
@@ -175,22 +175,22 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
     now = [1_000_000_000.0]
 
     def connect() -> SqliteCrewConnection:
-        return SqliteCrewConnection(str(file), create=True, clock=lambda: now[0], standard=standard)
+        return SqliteCrewConnection(str(file), create=True, clock=lambda: now[0], use_stdlib=standard)
 
     with CrewTable(connect(), connect) as table:
-        table.add(NewTask(task_id=TASK, stale_after=100))
+        table.add_task(NewTask(task_id=TASK, stale_after=100))
         claim = table.claim(TASK, "s1")
-        assert table.known(TASK).started_at == "2001-09-09 01:46:40"
+        assert table.require_task(TASK).started_at == "2001-09-09 01:46:40"
         now[0] += 99
-        assert not any(task.stale for task in table.claimed())
+        assert not any(task.is_stale for task in table.claimed_tasks())
         now[0] += 2
-        assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
-        table.beat(claim)
-        assert not any(task.stale for task in table.claimed())
-        assert table.answer(table.known(TASK), TaskState.EXITED, "x", MessageType.SYSTEM)
-        assert table.known(TASK).last_heartbeat == "2001-09-09 01:48:21"
+        assert [task.task_id for task in table.claimed_tasks() if task.is_stale] == [TASK]
+        table.heartbeat(claim)
+        assert not any(task.is_stale for task in table.claimed_tasks())
+        assert table.reply(table.require_task(TASK), TaskState.EXITED, "x", MessageType.SYSTEM)
+        assert table.require_task(TASK).last_heartbeat == "2001-09-09 01:48:21"
         assert table.messages()[-1].timestamp == "2001-09-09 01:48:21"
-        table.restart(TASK, "why")
+        table.record_restart(TASK, "why")
         now[0] += 60
         assert len(table.restarts(61)) == 1
         assert not table.restarts(59)
@@ -198,5 +198,5 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
 
 def test_a_servers_time_is_its_own() -> None:
     """It cannot be made up."""
-    with pytest.raises(ConfigError, match="its time is the server's"):
+    with pytest.raises(ConfigError, match="uses the server's time"):
         CrewTable.open("postgresql://x@/y", clock=lambda: 0.0)

@@ -29,12 +29,12 @@ def everything(table: CrewTable) -> Any:
 @pytest.mark.parametrize("write", WRITES)
 def test_a_kill_between_any_two_statements_leaves_all_or_nothing(table: CrewTable, place: str, write: str) -> None:
     """Before every statement in turn, until one run lives to its end; the table can be used at once each time."""
-    table.add(NewTask(task_id="task-01"))
-    table.add(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-02"))
     claim = table.claim("task-01", "s1")
     if write == "complete":
-        table.ask_review(claim, "x", checkpoint=1)
-        table.answer(table.known("task-01"), TaskState.REVIEW_APPROVED, "", MessageType.APPROVAL)
+        table.request_review(claim, "x", checkpoint=1)
+        table.reply(table.require_task("task-01"), TaskState.REVIEW_APPROVED, "", MessageType.APPROVAL)
     before = everything(table)
     killed = 0
     command = [sys.executable, "-m", "tests.store.crew.killed", place, write]

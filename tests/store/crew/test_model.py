@@ -111,7 +111,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.task = f"task-{next(_NAMES):05}"
-        self.table.add(NewTask(task_id=self.task, instruction="x"))
+        self.table.add_task(NewTask(task_id=self.task, instruction="x"))
         self.row = Row(stale=True)  # it never gave a sign of life; which matters to nobody as long as it watches
 
     @rule(target=claims, session=sessions)
@@ -158,7 +158,7 @@ class Machine(RuleBasedStateMachine):
         def model() -> None:
             self.row.stale = False
 
-        self._writes(claim, lambda: self.table.beat(claim), model)
+        self._writes(claim, lambda: self.table.heartbeat(claim), model)
 
     @rule(claim=claims)
     def error(self, claim: TaskLease) -> None:
@@ -170,7 +170,7 @@ class Machine(RuleBasedStateMachine):
             self.row.move("error")
             self.row.messages += 1
 
-        self._writes(claim, lambda: self.table.error(claim, "boom"), model)
+        self._writes(claim, lambda: self.table.report_error(claim, "boom"), model)
 
     @rule(claim=claims)
     def warn(self, claim: TaskLease) -> None:
@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
             self.row.move("needs_review")
             self.row.messages += 1
 
-        self._writes(claim, lambda: self.table.ask_review(claim, "r", checkpoint=checkpoint), model)
+        self._writes(claim, lambda: self.table.request_review(claim, "r", checkpoint=checkpoint), model)
 
     @rule(claim=claims)
     def resume(self, claim: TaskLease) -> None:
@@ -226,10 +226,10 @@ class Machine(RuleBasedStateMachine):
     @rule(to=states)
     def answer(self, to: str) -> None:
         """By the conductor, to anything at all."""
-        seen = self.table.known(self.task)
+        seen = self.table.require_task(self.task)
         legal = self.row.may(to)
         try:
-            assert self.table.answer(seen, TaskState(to), "a", MessageType.SYSTEM)
+            assert self.table.reply(seen, TaskState(to), "a", MessageType.SYSTEM)
             done = True
         except IllegalTransition:
             done = False
@@ -241,11 +241,11 @@ class Machine(RuleBasedStateMachine):
     @rule(to=states)
     def late_answer(self, to: str) -> None:
         """By one who read the row in another condition: nothing happens."""
-        seen = self.table.known(self.task)
+        seen = self.table.require_task(self.task)
         other = TaskState.WORKING if seen.state is not TaskState.WORKING else TaskState.ERROR
 
-        assert not self.table.answer(replace(seen, state=other), TaskState(to), "a", MessageType.SYSTEM)
-        assert not self.table.answer(
+        assert not self.table.reply(replace(seen, state=other), TaskState(to), "a", MessageType.SYSTEM)
+        assert not self.table.reply(
             replace(seen, generation=seen.generation + 1), TaskState(to), "a", MessageType.SYSTEM
         )
 
@@ -272,7 +272,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_same(self) -> None:
-        found = self.table.known(self.task)
+        found = self.table.require_task(self.task)
         row = self.row
         assert (found.state, found.session_id, found.generation, found.open_for_claim) == (
             row.state,
@@ -288,7 +288,7 @@ class Machine(RuleBasedStateMachine):
             row.last_error,
         )
         assert (found.checkpoint, found.review_cycles) == (row.checkpoint, row.cycles)
-        assert found.stale == row.stale
+        assert found.is_stale == row.stale
         assert len(self.table.messages(self.task)) == row.messages
 
 

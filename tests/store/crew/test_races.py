@@ -60,10 +60,10 @@ def test_of_sixteen_one_gets_it(table: CrewTable, place: str) -> None:
         for number in range(ROUNDS):
             task = f"task-{number // 2 + 1:02}"
             if number % 2 == 0:
-                table.add(NewTask(task_id=task))
+                table.add_task(NewTask(task_id=task))
             else:
-                table.answer(table.known(task), TaskState.EXITED, "", MessageType.SYSTEM)
-                table.answer(table.known(task), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM)
+                table.reply(table.require_task(task), TaskState.EXITED, "", MessageType.SYSTEM)
+                table.reply(table.require_task(task), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM)
             _one_won(table, task, told(task))
         _all_different(table, told)
 
@@ -72,13 +72,13 @@ def _all_different(table: CrewTable, told: Callable[[str], list[str]]) -> None:
     """Whoever takes the next that is free gets another than all others, and is not blocked when somebody was quicker."""
     names = [f"task-9{number:02}" for number in range(RACERS - 1)]
     for name in names:
-        table.add(NewTask(task_id=name))
+        table.add_task(NewTask(task_id=name))
     assert sorted(told("next")) == ["nothing", *names]
     assert not table.fallbacks()
 
 
 def _one_won(table: CrewTable, task: str, answers: list[str]) -> None:
-    found = table.known(task)
+    found = table.require_task(task)
     winners = [number for number, answer in enumerate(answers) if answer != "blocked"]
     assert len(winners) == 1, answers
     assert answers[winners[0]] == f"won {found.generation}"
@@ -88,12 +88,12 @@ def _one_won(table: CrewTable, task: str, answers: list[str]) -> None:
     last = table.messages(task, types=[MessageType.CLAIM_BLOCKED])[-len(losers) :]
     assert {message.from_session for message in last} == losers
     for session in losers:
-        table.drop_fallback(session)
+        table.delete_fallback(session)
 
 
 def test_the_table_is_made_once_by_whoever_comes_first(place: str) -> None:
     """Several at once find one table, with one row for the conductor."""
-    code = "import sys; from rung.store.crew.table import Table; Table.open(sys.argv[1], create=True).close()"
+    code = "import sys; from rung.store.crew.table import CrewTable; CrewTable.open(sys.argv[1], create=True).close()"
     made = [subprocess.Popen([sys.executable, "-c", code, place]) for _ in range(6)]
     assert [process.wait() for process in made] == [0] * 6
     with CrewTable.open(place) as table:
@@ -116,6 +116,6 @@ def test_a_table_made_while_it_is_opened_is_recognised(tmp_path: Path, after: in
             self.statements += 1
             return super()._execute(sql, values)
 
-    table = Overtaken(place, create=True, clock=None, standard=standard)
+    table = Overtaken(place, create=True, clock=None, use_stdlib=standard)
     assert table.execute("SELECT count(*) FROM orchestration_tasks") == [(2,)]
     table.close()

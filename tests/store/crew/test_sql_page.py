@@ -45,7 +45,7 @@ class Shell:
 
 @pytest.fixture
 def shell(table: CrewTable, place: str) -> Shell:
-    table.add(NewTask(task_id=TASK, instruction="do it"))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     return Shell(place)
 
 
@@ -66,11 +66,11 @@ def test_a_whole_life_in_sql(table: CrewTable, shell: Shell) -> None:
     shell.run("Claim a task", "s3")
     shell.run("Resume another worker's task", "s3", previous="s1", step="4")
     shell.run("Request a review", "s3")
-    assert (table.known(TASK).state, table.known(TASK).review_cycles) == (TaskState.NEEDS_REVIEW, 1)
+    assert (table.require_task(TASK).state, table.require_task(TASK).review_cycles) == (TaskState.NEEDS_REVIEW, 1)
     shell.run("Approve a review", "s3")
     shell.run("Continue after a reply", "s3")
     shell.run("Complete a task", "s3")
-    found = table.known(TASK)
+    found = table.require_task(TASK)
     assert (found.state, found.session_id, found.error_tries, found.warnings) == (TaskState.COMPLETE, "s3", 1, 1)
     assert [message.message_type.value for message in table.messages(TASK)] == [
         *("instruction", "claim_blocked", "error", "fix_proposal", "context_warning", "handoff", "resumption"),
@@ -86,7 +86,7 @@ def _report_error_and_get_fix(table: CrewTable, shell: Shell) -> None:
     shell.run("Propose a fix")
     assert "fix_proposal|FIX PROPOSAL (Retry 1/5):" in shell.run("Read replies", last="2")
     shell.run("Continue after a reply")
-    assert table.known(TASK).state is TaskState.WORKING
+    assert table.require_task(TASK).state is TaskState.WORKING
 
 
 def _warn_and_hand_off(table: CrewTable, shell: Shell) -> None:
@@ -94,9 +94,9 @@ def _warn_and_hand_off(table: CrewTable, shell: Shell) -> None:
     assert shell.run("Find unanswered errors") == ""
     assert shell.run("Find context warnings") == f"{TASK}|error|context_exhaustion_warning|1"
     shell.run("Hand off a task")
-    assert table.known(TASK).state is TaskState.EXITED
+    assert table.require_task(TASK).state is TaskState.EXITED
     shell.run("Reset an abandoned task")
-    assert (table.known(TASK).state, table.known(TASK).session_id) == (TaskState.WATCHING, "")
+    assert (table.require_task(TASK).state, table.require_task(TASK).session_id) == (TaskState.WATCHING, "")
 
 
 def test_stale_workers_are_found_whatever_they_wait_for(table: CrewTable, shell: Shell) -> None:
@@ -105,7 +105,7 @@ def test_stale_workers_are_found_whatever_they_wait_for(table: CrewTable, shell:
     assert shell.run("Find stale workers") == ""
     typed(shell.place, f"UPDATE orchestration_tasks SET last_heartbeat = NULL WHERE task_id = '{TASK}';")
     assert shell.run("Find stale workers") == f"{TASK}|working||"
-    table.ask_review(claim, "x", checkpoint=1)
+    table.request_review(claim, "x", checkpoint=1)
     old = "2020-01-01 00:00:00"
     typed(shell.place, f"UPDATE orchestration_tasks SET last_heartbeat = '{old}' WHERE task_id = '{TASK}';")
     name, state, heartbeat, seconds = shell.run("Find stale workers").split("|")
@@ -126,14 +126,14 @@ def test_a_refusal_is_told_and_nothing_is_written(table: CrewTable, shell: Shell
         "legal from there: needs_review (worker), error (worker), complete (worker once a review has approved" in error
     )
     assert len(table.messages()) == messages_before
-    assert table.beat(claim) is TaskState.WORKING
+    assert table.heartbeat(claim) is TaskState.WORKING
     shell.run("Reset an abandoned task")
     shell.run("Send a heartbeat")  # changes no row
-    assert table.known(TASK).generation == 2
+    assert table.require_task(TASK).generation == 2
     with pytest.raises(LeaseExpired):
-        table.beat(claim)
+        table.heartbeat(claim)
     shell.run("Continue after a reply")
-    assert table.known(TASK).state is TaskState.WATCHING
+    assert table.require_task(TASK).state is TaskState.WATCHING
 
 
 def test_what_an_unmodified_worker_runs_needs_no_transaction(table: CrewTable, shell: Shell, place: str) -> None:
@@ -164,7 +164,7 @@ def test_what_an_unmodified_worker_runs_needs_no_transaction(table: CrewTable, s
         " AND (julianday('now') - julianday(last_heartbeat)) * 86400 > 540;",
     )
     assert asked.stdout.strip() == "ERROR (Retry 1/5): no such module"
-    found = table.known(TASK)
+    found = table.require_task(TASK)
     assert (found.state, found.retry_count, found.error_tries, found.session_id) == (TaskState.ERROR, 1, 1, "raw")
 
 

@@ -28,11 +28,11 @@ CLAIM = (
     " AND state IN ('watching', 'fix_proposed', 'exit_requested')"
 )
 WRITES: dict[str, Callable[[CrewTable, TaskLease], object]] = {
-    "beat": lambda table, claim: table.beat(claim),
-    "beat with progress": lambda table, claim: table.beat(claim, progress="3 files"),
-    "error": lambda table, claim: table.error(claim, "boom"),
+    "beat": lambda table, claim: table.heartbeat(claim),
+    "beat with progress": lambda table, claim: table.heartbeat(claim, progress="3 files"),
+    "error": lambda table, claim: table.report_error(claim, "boom"),
     "warn": lambda table, claim: table.warn_context(claim, "65 %"),
-    "review": lambda table, claim: table.ask_review(claim, "please", checkpoint=1),
+    "review": lambda table, claim: table.request_review(claim, "please", checkpoint=1),
     "resume": lambda table, claim: table.resume(claim),
     "resume with a word": lambda table, claim: table.resume(claim, "RESUMPTION: step 3"),
     "complete": lambda table, claim: table.complete(claim),
@@ -42,12 +42,12 @@ WRITES: dict[str, Callable[[CrewTable, TaskLease], object]] = {
 
 @pytest.fixture
 def claim(table: CrewTable) -> TaskLease:
-    table.add(NewTask(task_id=TASK, instruction="do it"))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     return table.claim(TASK, "s1")
 
 
 def answered(table: CrewTable, to: TaskState, kind: MessageType = MessageType.SYSTEM) -> None:
-    assert table.answer(table.known(TASK), to, f"now {to}", kind)
+    assert table.reply(table.require_task(TASK), to, f"now {to}", kind)
 
 
 def aged(stranger: Stranger) -> None:
@@ -60,7 +60,7 @@ def aged(stranger: Stranger) -> None:
 def test_of_two_one_gets_it_and_the_other_says_that_it_did_not(table: CrewTable, claim: TaskLease) -> None:
     """A fallback row and a message on the task itself; once dropped, nothing is left of it."""
     assert claim.generation == 1
-    with pytest.raises(ClaimBlocked, match="task-01 cannot be claimed by s2: it is working, in the hands of s1"):
+    with pytest.raises(ClaimBlocked, match="task-01 cannot be claimed by s2: it is working, owned by s1"):
         table.claim(TASK, "s2")
     with pytest.raises(ClaimBlocked):  # and again: it is the same row
         table.claim(TASK, "s2")
@@ -68,13 +68,13 @@ def test_of_two_one_gets_it_and_the_other_says_that_it_did_not(table: CrewTable,
     assert (fallback.task_id, fallback.state, fallback.session_id) == ("fallback-s2", TaskState.EXITED, "s2")
     assert [m.from_session for m in table.messages(TASK, types=[MessageType.CLAIM_BLOCKED])] == ["s2", "s2"]
     assert [task.task_id for task in table.tasks()] == [TASK]
-    table.drop_fallback("s2")
+    table.delete_fallback("s2")
     assert not table.fallbacks()
 
 
 def test_a_strangers_claim_is_the_same_lease(table: CrewTable, stranger: Stranger) -> None:
     """One row changed, and the number of the lease is one more; whoever comes second changes none."""
-    table.add(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK))
     assert stranger.changed(CLAIM.format(session="raw")) == 1
     assert stranger.row(TASK, "session_id, generation, open_for_claim") == ("raw", 1, 0)
     assert stranger.changed(CLAIM.format(session="late")) == 0
@@ -86,7 +86,7 @@ def test_a_strangers_claim_is_the_same_lease(table: CrewTable, stranger: Strange
 
 def test_a_claim_names_its_session(table: CrewTable, stranger: Stranger) -> None:
     """Without one there would be nobody to have it."""
-    table.add(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK))
     for session in ("", ", session_id = NULL", ", session_id = ''"):
         with pytest.raises(Refused, match="by a claim that names its session"):
             stranger.changed(f"UPDATE orchestration_tasks SET state = 'working'{session} WHERE task_id = '{TASK}'")
@@ -99,12 +99,12 @@ def test_a_fix_is_for_its_owner_as_long_as_that_one_lives(
     table: CrewTable, claim: TaskLease, stranger: Stranger
 ) -> None:
     """The same state also means: open for a successor. Which of both is a matter of the owner's life."""
-    table.error(claim, "boom")
+    table.report_error(claim, "boom")
     answered(table, TaskState.FIX_PROPOSED)
     assert stranger.changed(CLAIM.format(session="s2")) == 0
-    with pytest.raises(ClaimBlocked, match="in the hands of s1"):
+    with pytest.raises(ClaimBlocked, match="owned by s1"):
         table.claim(TASK, "s2")
-    assert table.known(TASK).generation == 1
+    assert table.require_task(TASK).generation == 1
     aged(stranger)
     assert stranger.changed(CLAIM.format(session="s2")) == 1
     assert stranger.row(TASK, "session_id, generation") == ("s2", 2)
@@ -112,10 +112,10 @@ def test_a_fix_is_for_its_owner_as_long_as_that_one_lives(
 
 def test_the_owner_may_also_claim_its_fix(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """It goes on; the lease stays the same."""
-    table.error(claim, "boom")
+    table.report_error(claim, "boom")
     answered(table, TaskState.FIX_PROPOSED)
     assert stranger.changed(CLAIM.format(session="s1")) == 1
-    assert table.beat(claim) is TaskState.WORKING
+    assert table.heartbeat(claim) is TaskState.WORKING
 
 
 @pytest.mark.parametrize("opened", [TaskState.FIX_PROPOSED, TaskState.WATCHING])
@@ -126,14 +126,14 @@ def test_what_was_exited_is_opened_for_anybody(
     """Also for the former owner, who has to claim it like all others; the lease it had is over."""
     answered(table, TaskState.EXITED)
     answered(table, opened)
-    found = table.known(TASK)
+    found = table.require_task(TASK)
     assert (found.session_id, found.open_for_claim) == ("", True)
     assert bool(found.worked_by) == (opened is TaskState.FIX_PROPOSED)  # whose successor it is
     again = table.claim(TASK, session)
     assert again.generation > claim.generation
     with pytest.raises(LeaseExpired):
-        table.beat(claim)
-    assert table.beat(again) is TaskState.WORKING
+        table.heartbeat(claim)
+    assert table.heartbeat(again) is TaskState.WORKING
 
 
 def test_an_opened_task_belongs_to_nobody(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
@@ -147,9 +147,9 @@ def test_an_opened_task_belongs_to_nobody(table: CrewTable, claim: TaskLease, st
 
 def test_the_next_is_the_most_urgent_that_waits_for_nobody(table: CrewTable) -> None:
     """By priority, then by name; and only after what it depends on is complete."""
-    table.add(NewTask(task_id="task-01", depends_on=("task-03",), priority=9))
-    table.add(NewTask(task_id="task-02"))
-    table.add(NewTask(task_id="task-03", priority=1))
+    table.add_task(NewTask(task_id="task-01", depends_on=("task-03",), priority=9))
+    table.add_task(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-03", priority=1))
     first = table.claim_next("s1")
     assert first is not None
     assert first.task_id == "task-03"
@@ -157,8 +157,8 @@ def test_the_next_is_the_most_urgent_that_waits_for_nobody(table: CrewTable) -> 
     assert second is not None
     assert second.task_id == "task-02"
     assert table.claim_next("s3") is None
-    table.ask_review(first, "x", checkpoint=1)
-    table.answer(table.known("task-03"), TaskState.REVIEW_APPROVED, "", MessageType.APPROVAL)
+    table.request_review(first, "x", checkpoint=1)
+    table.reply(table.require_task("task-03"), TaskState.REVIEW_APPROVED, "", MessageType.APPROVAL)
     table.complete(first)
     third = table.claim_next("s3")
     assert third is not None
@@ -173,7 +173,7 @@ def test_the_next_is_the_most_urgent_that_waits_for_nobody(table: CrewTable) -> 
 def test_a_stale_workers_every_write_is_refused_and_told(table: CrewTable, claim: TaskLease, lost: str) -> None:
     """Nothing is changed: neither a message nor a state nor a heartbeat."""
     if lost == "complete":
-        table.ask_review(claim, "x", checkpoint=1)
+        table.request_review(claim, "x", checkpoint=1)
         answered(table, TaskState.REVIEW_APPROVED)
         table.complete(claim)
     else:
@@ -181,13 +181,13 @@ def test_a_stale_workers_every_write_is_refused_and_told(table: CrewTable, claim
         answered(table, TaskState.WATCHING)
         if lost != "opened":
             table.claim(TASK, "s2" if lost == "claimed by another" else "s1")
-    before, said = table.known(TASK), len(table.messages())
-    told = re.compile(r"task-01 is not s1's any more .* nothing was written; stop working on it")
+    before, said = table.require_task(TASK), len(table.messages())
+    told = re.compile(r"s1 no longer owns task-01 .* nothing was written; stop working on it")
     for name, write in WRITES.items():
         with pytest.raises(LeaseExpired) as refused:
             write(table, claim)
         assert told.fullmatch(str(refused.value)), name
-        assert _still(table.known(TASK)) == _still(before), name
+        assert _still(table.require_task(TASK)) == _still(before), name
         assert len(table.messages()) == said, name
 
 
@@ -205,14 +205,14 @@ def test_what_the_conductor_ended_can_only_be_handed_off(table: CrewTable, claim
                 write(table, claim)
     WRITES["hand off"](table, claim)
     assert table.messages(TASK)[-1].message_type is MessageType.HANDOFF
-    assert table.known(TASK).state is TaskState.EXITED
+    assert table.require_task(TASK).state is TaskState.EXITED
 
 
 def test_a_claim_is_its_session_and_its_generation(table: CrewTable, claim: TaskLease) -> None:
     """Neither alone will do."""
     for session, generation in (("s1", 7), ("s1", 0), ("s9", 1)):
         with pytest.raises(LeaseExpired):
-            table.beat(TaskLease(task_id=TASK, session=session, generation=generation))
+            table.heartbeat(TaskLease(task_id=TASK, session=session, generation=generation))
 
 
 # -- counting -----------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_a_claim_is_its_session_and_its_generation(table: CrewTable, claim: Task
 
 def test_errors_are_counted_for_life_whoever_makes_them(table: CrewTable, stranger: Stranger) -> None:
     """Every claim sets `retry_count` to 0, as the contract has it; the count of a life is kept apart."""
-    table.add(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK))
     for number in range(1, 4):
         stranger.changed(CLAIM.format(session=f"s{number}"))
         stranger.changed(
@@ -231,7 +231,7 @@ def test_errors_are_counted_for_life_whoever_makes_them(table: CrewTable, strang
         answered(table, TaskState.EXITED)
         answered(table, TaskState.FIX_PROPOSED if number % 2 else TaskState.WATCHING)
     claim = table.claim(TASK, "s4")
-    assert table.error(claim, "boom") == 4
+    assert table.report_error(claim, "boom") == 4
 
 
 def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
@@ -239,7 +239,7 @@ def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stran
     table.warn_context(claim, "65 %")
     answered(table, TaskState.REVIEW_APPROVED)
     table.resume(claim)
-    assert table.known(TASK).last_error == ""
+    assert table.require_task(TASK).last_error == ""
     stranger.changed(
         "UPDATE orchestration_tasks SET state = 'error', retry_count = retry_count + 1, last_heartbeat ="
         f" datetime('now'), last_error = 'context_exhaustion_warning' WHERE task_id = '{TASK}'"
@@ -249,8 +249,8 @@ def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stran
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'working' WHERE task_id = '{TASK}'")
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'error' WHERE task_id = '{TASK}'")  # it says not why
     assert stranger.row(TASK, "error_tries, warnings") == (1, 2)
-    with pytest.raises(ConfigError, match="no error: warn"):
-        table.error(claim, "context_exhaustion_warning")
+    with pytest.raises(ConfigError, match="report a context warning as such"):
+        table.report_error(claim, "context_exhaustion_warning")
 
 
 def test_reviews_are_counted_by_checkpoint(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
@@ -263,28 +263,28 @@ def test_reviews_are_counted_by_checkpoint(table: CrewTable, claim: TaskLease, s
         )
         counted.append(stranger.row(TASK, "checkpoint, review_cycles"))
     assert counted == [(1, 1), (1, 2), (1, 3), (2, 1)]
-    assert table.ask_review(claim, "CHECKPOINT 2: in full", checkpoint=2) == 2
+    assert table.request_review(claim, "CHECKPOINT 2: in full", checkpoint=2) == 2
     answered(table, TaskState.REVIEW_FAILED)
-    assert table.ask_review(claim, "in short", checkpoint=2) == 3
+    assert table.request_review(claim, "in short", checkpoint=2) == 3
     assert table.messages(TASK)[-1].message.startswith("CHECKPOINT 2: REVIEW REQUEST\nin short")
     answered(table, TaskState.REVIEW_FAILED)
-    assert table.ask_review(claim, "x", checkpoint=12) == 1
-    assert table.known(TASK).checkpoint == 12
+    assert table.request_review(claim, "x", checkpoint=12) == 1
+    assert table.require_task(TASK).checkpoint == 12
     with pytest.raises(ConfigError, match="checkpoint"):
-        table.ask_review(claim, "x", checkpoint=-1)
+        table.request_review(claim, "x", checkpoint=-1)
 
 
 @pytest.mark.parametrize("since", ["error", "review failed", "another claim"])
 def test_an_approval_holds_until_something_goes_wrong(table: CrewTable, claim: TaskLease, since: str) -> None:
     """Then it takes another."""
-    table.ask_review(claim, "x", checkpoint=1)
+    table.request_review(claim, "x", checkpoint=1)
     answered(table, TaskState.REVIEW_APPROVED)
-    assert table.known(TASK).approved
+    assert table.require_task(TASK).approved
     if since == "error":
-        table.error(claim, "boom")
+        table.report_error(claim, "boom")
         answered(table, TaskState.FIX_PROPOSED)
     elif since == "review failed":
-        table.ask_review(claim, "y", checkpoint=2)
+        table.request_review(claim, "y", checkpoint=2)
         answered(table, TaskState.REVIEW_FAILED)
     else:
         answered(table, TaskState.EXITED)
@@ -292,7 +292,7 @@ def test_an_approval_holds_until_something_goes_wrong(table: CrewTable, claim: T
         claim = table.claim(TASK, "s2")
     with pytest.raises(IllegalTransition, match="once a review has approved it"):
         table.complete(claim)
-    assert table.known(TASK).state is not TaskState.COMPLETE
+    assert table.require_task(TASK).state is not TaskState.COMPLETE
 
 
 # -- time ---------------------------------------------------------------------------------------------
@@ -302,22 +302,22 @@ def test_a_move_is_a_sign_of_life(table: CrewTable, claim: TaskLease, stranger: 
     """Also where it does not say so; and of the conductor's row as well."""
     aged(stranger)
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'needs_review' WHERE task_id = '{TASK}'")
-    assert not table.known(TASK).stale
-    table.own_state(CONDUCTOR, TaskState.REVIEWING, session="c1")
+    assert not table.require_task(TASK).is_stale
+    table.heartbeat_self(CONDUCTOR, TaskState.REVIEWING, session="c1")
     stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = '{OLD}' WHERE task_id = '{CONDUCTOR}'")
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'watching' WHERE task_id = '{CONDUCTOR}'")
     found = table.task(CONDUCTOR)
     assert found is not None
-    assert not found.stale
+    assert not found.is_stale
 
 
 @pytest.mark.parametrize("heartbeat", ["NULL", "'yesterday'", "''", f"'{OLD}'", "'2026-02-31 99:00:00'"])
 def test_no_heartbeat_is_a_stale_one(table: CrewTable, claim: TaskLease, stranger: Stranger, heartbeat: str) -> None:
     """Missing, old, or no time at all."""
-    assert not any(task.stale for task in table.claimed())
+    assert not any(task.is_stale for task in table.claimed_tasks())
     stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = {heartbeat} WHERE task_id = '{TASK}'")
-    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
-    assert table.known(TASK).stale
+    assert [task.task_id for task in table.claimed_tasks() if task.is_stale] == [TASK]
+    assert table.require_task(TASK).is_stale
 
 
 @pytest.mark.parametrize(
@@ -328,39 +328,39 @@ def test_every_state_that_somebody_has_is_watched(
 ) -> None:
     """Also where the worker only waits; each by its own measure of patience."""
     stranger.force(TASK, state=f"'{state}'", last_heartbeat="NULL")
-    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
+    assert [task.task_id for task in table.claimed_tasks() if task.is_stale] == [TASK]
     stranger.force(TASK, last_heartbeat="datetime('now')", stale_after="-1")
-    assert [task.task_id for task in table.claimed() if task.stale] == [TASK]
+    assert [task.task_id for task in table.claimed_tasks() if task.is_stale] == [TASK]
     stranger.force(TASK, stale_after="60")
-    assert not any(task.stale for task in table.claimed())
+    assert not any(task.is_stale for task in table.claimed_tasks())
 
 
 def test_what_nobody_has_is_not_stale(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """Neither what waits to be claimed, nor what is over, nor the conductor's own row."""
-    table.add(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-02"))
     for state in ("watching", "exited", "complete"):
         stranger.force(TASK, state=f"'{state}'", last_heartbeat="NULL")
-        assert not any(task.stale for task in table.claimed())
+        assert not any(task.is_stale for task in table.claimed_tasks())
 
 
 def test_nobody_lives_in_the_future(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """A heartbeat in local time, hours ahead, would otherwise look alive for hours."""
     ahead = (datetime.now(UTC) + timedelta(hours=5)).strftime("%Y-%m-%d %H:%M:%S")
     stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = '{ahead}' WHERE task_id = '{TASK}'")
-    age = table.known(TASK).heartbeat_age
+    age = table.require_task(TASK).heartbeat_age
     assert age is not None
     assert 0 <= age < 60
 
 
 def test_times_are_utc_text(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """As SQLite's datetime('now') writes them, in every column and table."""
-    table.beat(claim, progress="1")
-    table.ask_review(claim, "x", checkpoint=1)
+    table.heartbeat(claim, progress="1")
+    table.request_review(claim, "x", checkpoint=1)
     answered(table, TaskState.REVIEW_APPROVED)
     table.complete(claim)
-    table.restart(TASK, "died")
-    table.launched("s1", TASK)
-    table.ended("s1", 0)
+    table.record_restart(TASK, "died")
+    table.record_launch("s1", TASK)
+    table.record_exit("s1", 0)
     stranger.changed(
         "INSERT INTO orchestration_messages (task_id, from_session, message, message_type)"
         f" VALUES ('{TASK}', 's1', 'm', 'system')"
@@ -383,28 +383,28 @@ def test_times_are_utc_text(table: CrewTable, claim: TaskLease, stranger: Strang
 
 def test_an_answer_to_what_has_moved_on_is_not_given(table: CrewTable, claim: TaskLease) -> None:
     """Neither the move nor the message: the row is not the one that was read."""
-    table.error(claim, "boom")
-    seen = table.known(TASK)
+    table.report_error(claim, "boom")
+    seen = table.require_task(TASK)
     answered(table, TaskState.FIX_PROPOSED)
     table.resume(claim)
     said = len(table.messages())
-    assert not table.answer(seen, TaskState.FIX_PROPOSED, "a second fix", MessageType.FIX_PROPOSAL)
+    assert not table.reply(seen, TaskState.FIX_PROPOSED, "a second fix", MessageType.FIX_PROPOSAL)
     assert len(table.messages()) == said
-    assert table.known(TASK).state is TaskState.WORKING
+    assert table.require_task(TASK).state is TaskState.WORKING
 
 
 def test_an_answer_can_change_columns_of_ours(table: CrewTable, claim: TaskLease) -> None:
     """In the same transaction; lists and records are kept as JSON."""
-    table.error(claim, "boom")
+    table.report_error(claim, "boom")
     history = [{"rung": "fix", "tries": 1}]
-    table.answer(table.known(TASK), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM, history=history, note="i-1")
-    table.change(TASK, outcome="escalated", writes=("a.py", "b.py"), redispatches=2, open_for_claim=False)
-    found = table.known(TASK)
+    table.reply(table.require_task(TASK), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM, history=history, note="i-1")
+    table.update_columns(TASK, outcome="escalated", writes=("a.py", "b.py"), redispatches=2, open_for_claim=False)
+    found = table.require_task(TASK)
     assert (found.history, found.note, found.outcome) == (history, "i-1", "escalated")
     assert (found.writes, found.redispatches) == (("a.py", "b.py"), 2)
     for name in ("state", "session_id", "generation", "error_tries", "task_id", "no_such"):
         with pytest.raises(TypeError, match=name):
-            table.change(TASK, **{name: 1})
+            table.update_columns(TASK, **{name: 1})
 
 
 def test_a_task_is_added_with_its_instruction(table: CrewTable) -> None:
@@ -412,8 +412,8 @@ def test_a_task_is_added_with_its_instruction(table: CrewTable) -> None:
     new = NewTask(
         task_id=TASK, instruction_path="tasks/01.md", command=("sh", "-c", "true"), depends_on=("task-00a",), title="T"
     )
-    table.add(new)
-    found = table.known(TASK)
+    table.add_task(new)
+    found = table.require_task(TASK)
     assert (found.state, found.command, found.depends_on, found.title) == (
         TaskState.WATCHING,
         ("sh", "-c", "true"),
@@ -423,9 +423,9 @@ def test_a_task_is_added_with_its_instruction(table: CrewTable) -> None:
     assert [m.message for m in table.messages(TASK, types=[MessageType.INSTRUCTION])] == ["tasks/01.md"]
     for name in (TASK, CONDUCTOR, WATCHDOG, "fallback-x", "", "a b", "x" * 101):
         with pytest.raises(ConfigError, match="task_id"):
-            table.add(NewTask(task_id=name))
+            table.add_task(NewTask(task_id=name))
     with pytest.raises(ConfigError, match="stale_after"):
-        table.add(NewTask(task_id="task-02", stale_after=0))
+        table.add_task(NewTask(task_id="task-02", stale_after=0))
     with pytest.raises(ConfigError, match=r"a task of this crew: task-01"):
         table.claim("task-99", "s1")
     assert len(table.messages()) == 1
@@ -435,33 +435,33 @@ def test_the_reserved_rows_are_in_no_workers_query(table: CrewTable) -> None:
     """Nor in its counts; each beats for itself."""
     assert not table.tasks()
     assert sum(table.counts().values()) == 0
-    table.own_state(WATCHDOG, TaskState.CONFIRMED, session="w1")
-    table.own_state(CONDUCTOR)
+    table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED, session="w1")
+    table.heartbeat_self(CONDUCTOR)
     watchdog, conductor = table.task(WATCHDOG), table.task(CONDUCTOR)
     assert watchdog is not None
     assert conductor is not None
     assert (watchdog.state, watchdog.session_id) == (TaskState.CONFIRMED, "w1")
-    assert not conductor.stale
+    assert not conductor.is_stale
     with pytest.raises(ConfigError, match="who"):
-        table.own_state("task-01")
+        table.heartbeat_self("task-01")
     with pytest.raises(ConfigError):
         table.claim(CONDUCTOR, "s1")
 
 
 def test_processes_restarts_and_facts_are_remembered(table: CrewTable) -> None:
     """By whoever opens the table next."""
-    table.launched("s1", TASK, ("sh", "-c", "x"))
-    table.launched("s2", TASK)
-    table.ended("s1", 3)
+    table.record_launch("s1", TASK, ("sh", "-c", "x"))
+    table.record_launch("s2", TASK)
+    table.record_exit("s1", 3)
     with table.clone() as other:
         assert [process.session_id for process in other.processes()] == ["s2"]
         first = other.processes(alive_only=False)[0]
         assert (first.command, first.exit_code) == (("sh", "-c", "x"), 3)
-        other.restart(TASK, "died")
-        assert other.fact("paused") is None
+        other.record_restart(TASK, "died")
+        assert other.get_fact("paused") is None
         other.set_fact("paused", "yes")
         other.set_fact("paused", "no")
-    assert table.fact("paused") == "no"
+    assert table.get_fact("paused") == "no"
     assert [restart.why for restart in table.restarts(60)] == ["died"]
     assert not table.restarts(-60)
 
@@ -469,10 +469,10 @@ def test_processes_restarts_and_facts_are_remembered(table: CrewTable) -> None:
 def test_texts_of_any_kind_are_kept(table: CrewTable, claim: TaskLease) -> None:
     """Quotes, percent signs, question marks, other alphabets; what no text can hold is marked."""
     body = "it's 100 % “done”? {x} \\ — Ünïcødé 漢字"
-    table.error(claim, "what's wrong?", body=f"{body}\0{chr(0xD800)}")
+    table.report_error(claim, "what's wrong?", body=f"{body}\0{chr(0xD800)}")
     said = table.messages(TASK)[-1].message
     assert said.startswith(body)
-    assert table.known(TASK).last_error == "what's wrong?"
+    assert table.require_task(TASK).last_error == "what's wrong?"
 
 
 def test_one_spoilt_row_does_not_hide_the_others(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
@@ -481,7 +481,7 @@ def test_one_spoilt_row_does_not_hide_the_others(table: CrewTable, claim: TaskLe
         "UPDATE orchestration_tasks SET depends_on = 'nothing', writes = '{', command = '5', history = '[1', retry_count"
         f" = NULL WHERE task_id = '{TASK}'"
     )
-    table.add(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-02"))
     first, second = table.tasks()
     assert (first.depends_on, first.writes, first.command, first.history, first.retry_count) == ((), (), None, None, 0)
     assert second.task_id == "task-02"

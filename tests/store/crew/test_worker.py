@@ -24,7 +24,7 @@ QUICK = 0.02  # seconds between two beats
 
 @pytest.fixture
 def task(table: CrewTable) -> str:
-    table.add(NewTask(task_id="task-01", instruction="write the parser"))
+    table.add_task(NewTask(task_id="task-01", instruction="write the parser"))
     return "task-01"
 
 
@@ -46,10 +46,12 @@ def test_a_worker_claims_reports_is_reviewed_and_completes(table: CrewTable, pla
     """The whole path, with a conductor that answers beside it."""
 
     def fix(table: CrewTable) -> None:
-        table.answer(table.known(task), TaskState.FIX_PROPOSED, "FIX PROPOSAL: import it", MessageType.FIX_PROPOSAL)
+        table.reply(
+            table.require_task(task), TaskState.FIX_PROPOSED, "FIX PROPOSAL: import it", MessageType.FIX_PROPOSAL
+        )
 
     def approve(table: CrewTable) -> None:
-        table.answer(table.known(task), TaskState.REVIEW_APPROVED, "REVIEW APPROVED", MessageType.APPROVAL)
+        table.reply(table.require_task(task), TaskState.REVIEW_APPROVED, "REVIEW APPROVED", MessageType.APPROVAL)
 
     with rung.crew.CrewWorker(place, task, session="s1", beat_every=QUICK) as worker:
         assert [message.message for message in worker.messages()] == ["write the parser"]
@@ -63,7 +65,7 @@ def test_a_worker_claims_reports_is_reviewed_and_completes(table: CrewTable, pla
         assert worker.wait_for_answer(30, poll=QUICK).state is TaskState.REVIEW_APPROVED
         answering.join()
         worker.complete()
-    found = table.known(task)
+    found = table.require_task(task)
     assert (found.state, found.session_id, found.error_tries, found.progress) == (TaskState.COMPLETE, "s1", 1, "read")
     assert [message.message_type for message in table.messages(task)] == [
         "instruction",
@@ -80,10 +82,10 @@ def test_it_gives_signs_of_life_while_it_does_something_else(table: CrewTable, p
     with rung.crew.CrewWorker(place, task, beat_every=QUICK):
         table.connection.execute("UPDATE orchestration_tasks SET last_heartbeat = ? WHERE task_id = ?", [OLD, task])
         for _ in range(500):
-            if not table.known(task).stale:
+            if not table.require_task(task).is_stale:
                 break
             threading.Event().wait(QUICK)
-        assert not table.known(task).stale
+        assert not table.require_task(task).is_stale
 
 
 @pytest.mark.parametrize("how", ["exception", "silence"])
@@ -101,7 +103,7 @@ def test_whoever_leaves_without_completing_hands_over(table: CrewTable, place: s
             work()
     else:
         work()
-    assert table.known(task).state is TaskState.EXITED
+    assert table.require_task(task).state is TaskState.EXITED
     (said,) = table.messages(task, types=[MessageType.HANDOFF])
     assert "step 3 is half done" in said.message
     assert ("ValueError: out of ideas" in said.message) == (how == "exception")
@@ -112,11 +114,11 @@ def test_it_obeys_when_it_is_asked_to_stop(table: CrewTable, place: str, task: s
     reached = []
     with rung.crew.CrewWorker(place, task, session="s1") as worker:
         worker.warn_context("70 % used")
-        table.answer(table.known(task), TaskState.EXIT_REQUESTED, "stop, hand over", MessageType.EXIT_REQUEST)
+        table.reply(table.require_task(task), TaskState.EXIT_REQUESTED, "stop, hand over", MessageType.EXIT_REQUEST)
         worker.wait_for_answer(30, poll=QUICK)
         reached.append("never")
     assert not reached
-    found = table.known(task)
+    found = table.require_task(task)
     assert (found.state, found.error_tries, found.warnings) == (TaskState.EXITED, 0, 1)
     assert "asked to stop" in table.messages(task, types=[MessageType.HANDOFF])[0].message
 
@@ -126,14 +128,14 @@ def test_its_next_word_says_what_the_beat_was_told(table: CrewTable, place: str,
 
     def work() -> None:
         with rung.crew.CrewWorker(place, task, session="s1") as worker:
-            table.answer(table.known(task), TaskState.EXITED, "", MessageType.SYSTEM)
-            table.answer(table.known(task), TaskState.WATCHING, "", MessageType.SYSTEM)
+            table.reply(table.require_task(task), TaskState.EXITED, "", MessageType.SYSTEM)
+            table.reply(table.require_task(task), TaskState.WATCHING, "", MessageType.SYSTEM)
             table.claim(task, "s2")
             worker.error("too late")
 
     with pytest.raises(LeaseExpired, match="stop working on it"):
         work()
-    found = table.known(task)
+    found = table.require_task(task)
     assert (found.state, found.session_id, found.error_tries) == (TaskState.WORKING, "s2", 0)
     assert [message.message_type for message in table.messages(task)] == ["instruction"]
 
@@ -146,19 +148,19 @@ def test_nobody_answers(table: CrewTable, place: str, task: str) -> None:
             worker.error("boom")
             worker.wait_for_answer(0, poll=QUICK)
 
-    with pytest.raises(TimeoutError, match="nobody answered within 0 s"):
+    with pytest.raises(TimeoutError, match="no reply within 0 s"):
         work()
-    assert table.known(task).state is TaskState.EXITED
+    assert table.require_task(task).state is TaskState.EXITED
 
 
 def test_what_cannot_be_claimed_is_said(table: CrewTable, place: str, task: str) -> None:
     """Somebody has it; or there is nothing at all."""
     table.claim(task, "s1")
-    with pytest.raises(ClaimBlocked, match="in the hands of s1"), rung.crew.CrewWorker(place, task, session="s2"):
+    with pytest.raises(ClaimBlocked, match="owned by s1"), rung.crew.CrewWorker(place, task, session="s2"):
         pass
     with pytest.raises(NoTaskAvailable), rung.crew.CrewWorker(place):
         pass
-    with pytest.raises(ConfigError, match="one that has claimed"):
+    with pytest.raises(ConfigError, match="a worker that has claimed"):
         _ = rung.crew.CrewWorker(place).claim
 
 
@@ -172,9 +174,9 @@ def test_without_an_approval_nothing_is_complete(table: CrewTable, place: str, t
 
 def test_a_worker_that_was_started_knows_who_it_is(table: CrewTable, place: str, task: str) -> None:
     """By its environment."""
-    code = "import rung\nwith rung.crew.Worker.launched() as worker: print(worker.task_id, worker.session)"
+    code = "import rung\nwith rung.crew.CrewWorker.launched() as worker: print(worker.task_id, worker.session)"
     environment = {"RUNG_CREW": place, "RUNG_TASK": task, "RUNG_SESSION": "s7"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "task-01 s7\n", done.stderr
     lost = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, check=False)
-    assert "RUNG_CREW = ''" in lost.stderr
+    assert "RUNG_CREW: ''" in lost.stderr

@@ -28,7 +28,7 @@ class ProviderClient(NamedTuple):
     url: str
     key: str
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """Models of the one provider are known by their names; all others are the other wire's."""
         name = request.model.rpartition("/")[2]
         return bool(name) and bool(self.key) and (name.startswith("claude") == (self.wire == "anthropic"))

@@ -54,9 +54,9 @@ def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool
 def _loop_settings(policy_file: str | None) -> LoopSettings:
     if policy_file is None:
         return LoopSettings()
-    from rung.wiring.files import load_watching
+    from rung.wiring.files import load_loop_settings
 
-    return load_watching(policy_file)
+    return load_loop_settings(policy_file)
 
 
 def _check_stream(lines: IO[bytes], source: str, settings: LoopSettings, *, every: bool) -> None:

@@ -116,8 +116,8 @@ def render_board(table: CrewTable, max_tasks: int) -> Any:
 
     from rung.store.crew import board
 
-    head = board.head(table)
-    page = board.page(table, max_tasks)
+    head = board.load_header(table)
+    page = board.load_page(table, max_tasks)
     grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="dim", expand=True)
     for name in ("task", "state", "worker", "beat", "tries", "progress", "note"):
         # One line per task, so that the computed number fits the screen; the long columns share the remaining width.
@@ -164,7 +164,7 @@ def _cells(task: TaskRow) -> list[Any]:
         Text(task.task_id, style="bold magenta" if task.needs_person else ""),
         Text(state, style=STATE_STYLES.get(task.state.value, "")),
         Text((task.worked_by or task.session_id[:12]) if owned else ""),
-        Text(format_age(task.heartbeat_age) if owned else "", style="red" if owned and task.stale else ""),
+        Text(format_age(task.heartbeat_age) if owned else "", style="red" if owned and task.is_stale else ""),
         Text(tries if tries != "0" else ""),
         Text(_clip(task.progress, MAX_PROGRESS_CHARS)),
         Text(_clip(note or task.title, MAX_NOTE_CHARS), style="" if note else "dim"),

@@ -27,7 +27,7 @@ for subcommand in (run, board, status, reply, restart, stop, conduct, watch):
 def init(*, database: str, as_json: bool) -> None:
     """Create the crew database with the rows of the conductor and the watchdog; an existing one is left alone."""
     with open_crew_table(database, create=True) as table:
-        at, tasks = table.place, len(table.tasks())
+        at, tasks = table.location, len(table.tasks())
     if as_json:
         print_json({"db": at, "tasks": tasks})
         return
@@ -87,7 +87,7 @@ def add(
         for name in depends_on:
             if name == task_id or table.task(name) is None:
                 raise ConfigError("--after", name, "another task that exists")
-        table.add(new)
+        table.add_task(new)
     if as_json:
         print_json({"task": task_id})
         return

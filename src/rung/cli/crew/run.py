@@ -68,7 +68,7 @@ def _clear_stop(table: CrewTable) -> None:
         table.set_fact(fact, "")
     row = table.task(CONDUCTOR)
     if row is not None and row.state is not TaskState.WATCHING:
-        table.own_state(CONDUCTOR, TaskState.WATCHING)
+        table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
 
 
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
@@ -158,7 +158,7 @@ def status(*, database: str, as_json: bool) -> None:
     with open_crew_table(database) as table:
         rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
-        facts = {name: table.fact(name) or "" for name in ("paused", "halted")}
+        facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
     if as_json:
         print_json({"tasks": [_task_json(row) for row in rows], "counts": counts, **facts} | {
             name: None if row is None else {"state": row.state.value, "heartbeat_age": row.heartbeat_age}
@@ -217,21 +217,21 @@ def restart(task_id: str, text: str, *, database: str) -> None:
 @db_option
 def stop(task_id: str | None, *, why: str, hand_over: bool, database: str) -> None:
     """Stop the crew, or one TASK. Workers are asked to stop, then signalled; their work is handed over or given up."""
-    from rung.store.crew.operator_commands import OperatorReply, stop
+    from rung.store.crew.operator_commands import OperatorReply, request_stop
 
     if task_id is not None:
         _send_reply(database, task_id, why, OperatorReply.EXIT)
         return
     with open_crew_table(database) as table:
-        stop(table, why, hand_over=hand_over)
+        request_stop(table, why, hand_over=hand_over)
     click.echo("the conductor stops at its next poll")
 
 
 def _send_reply(database: str, task_id: str, text: str, how: OperatorReply) -> None:
-    from rung.store.crew.operator_commands import tell
+    from rung.store.crew.operator_commands import reply_to_task
 
     with open_crew_table(database) as table:
-        tell(table, task_id, text, how)
+        reply_to_task(table, task_id, text, how)
     click.echo(f"{task_id}: {how.value}")
 
 

@@ -140,7 +140,7 @@ def claim(
 def heartbeat(*, progress: str, database: str, task_id: str, session: str, generation: int, as_json: bool) -> None:
     """Send a heartbeat; prints the state of the task, such as exit_requested."""
     with _open_lease(database, task_id, session, generation) as (table, claim):
-        state = table.beat(claim, progress=progress)
+        state = table.heartbeat(claim, progress=progress)
     _print_result(as_json, state, task=task_id, state=state)
 
 
@@ -157,7 +157,7 @@ def error(
     """Report an error, and wait for a proposed fix."""
     text = read_text(body, body_file)
     with _open_lease(database, task_id, session, generation) as (table, claim):
-        tries = table.error(claim, summary, body=text, report_path=report_path)
+        tries = table.report_error(claim, summary, body=text, report_path=report_path)
     _print_result(as_json, f"error {tries} of this task; wait for fix_proposed", task=task_id, tries=tries)
 
 
@@ -195,7 +195,7 @@ def review(
     """Request a review of a checkpoint, and wait for its verdict."""
     text = read_text(body, body_file)
     with _open_lease(database, task_id, session, generation) as (table, claim):
-        cycle = table.ask_review(claim, text, checkpoint=checkpoint, report_path=report_path)
+        cycle = table.request_review(claim, text, checkpoint=checkpoint, report_path=report_path)
     _print_result(
         as_json,
         f"review {cycle} of checkpoint {checkpoint} requested",
@@ -278,7 +278,7 @@ def messages(*, task_id: str, after: int, types: tuple[str, ...], database: str,
             raise ConfigError("--type", name, f"one of {', '.join(MessageType)}")
     with open_crew_table(database) as table:
         if table.task(task_id) is None:
-            table.known(task_id)
+            table.require_task(task_id)
         found = table.messages(task_id, after=after, types=[MessageType(name) for name in types])
     if as_json:
         print_json({"messages": [asdict(message) for message in found]})

@@ -32,9 +32,9 @@ def command() -> None:
 @json_option
 def where(*, journal_at: str | None, as_json: bool) -> None:
     """Print which journal is used, and which setting chose it."""
-    from rung.wiring.journals import exists, is_url, place
+    from rung.wiring.journals import exists, is_url, locate
 
-    at, chosen_by = place(journal_at)
+    at, chosen_by = locate(journal_at)
     there = exists(at)
     shown = _without_password(at) if is_url(at) else at
     if as_json:

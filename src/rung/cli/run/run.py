@@ -78,7 +78,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     from rung.core.domain.request import Request
     from rung.engine.durable import recovery
     from rung.engine.recover import recover_sync
-    from rung.wiring.completion_checks import checking
+    from rung.wiring.completion_checks import output_check
 
     journal = _open_journal(options)
     policy = _policy(options, journal)
@@ -96,7 +96,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
     stop, hooks = load_stop_and_hooks(options)
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
-    ports["check"] = combine_checks(_check(options), checking(stop, stdin, Path.cwd()))
+    ports["check"] = combine_checks(_check(options), output_check(stop, stdin, Path.cwd()))
     if options["ask_service"] and journal is not None:
         ports["ask"] = journal.operator_prompt()
     elif ask and not policy.unattended:

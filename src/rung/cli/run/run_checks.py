@@ -17,12 +17,12 @@ LOG_NAME: Final = "user-hooks.jsonl"
 
 def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
     """Return the `[stop]` table and the hooks of the policy file, extended by the options."""
-    from rung.wiring.files import load_around
-    from rung.wiring.journals import FILE
+    from rung.wiring.files import load_stop_and_hooks
+    from rung.wiring.journals import CONFIG_FILE
 
     name = options["policy_name"]
-    path = FILE if name is None and Path(FILE).is_file() else name
-    stop, hooks = load_around(path) if path is not None and path not in LADDERS else ({}, ())
+    path = CONFIG_FILE if name is None and Path(CONFIG_FILE).is_file() else name
+    stop, hooks = load_stop_and_hooks(path) if path is not None and path not in LADDERS else ({}, ())
     if options["judge"]:
         stop = {**stop, "judge": options["judge"]}
     return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]

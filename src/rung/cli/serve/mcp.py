@@ -44,11 +44,11 @@ def command(*, http: bool, host: str, port: int, journal_at: str | None, project
         raise SystemExit(2) from None
     from rung.mcp.recovery_service import RecoveryService
     from rung.store import open_journal
-    from rung.wiring.journals import where
+    from rung.wiring.journals import journal_path
     from rung.wiring.policies import PolicyStore
 
     name = project or Path.cwd().name
-    with open_journal(where(journal_at), project=name) as journal:
+    with open_journal(journal_path(journal_at), project=name) as journal:
         policies = PolicyStore(journal)
         policies.pick(name)  # an invalid policy fails here, not in an agent's session
         server = make_server(RecoveryService(journal, lambda: policies.pick(name), project=name), host=host, port=port)

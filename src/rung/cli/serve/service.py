@@ -84,7 +84,7 @@ class World(Protocol):
         """Delete the journal."""
         ...
 
-    def reaches(self, request: Request) -> bool:
+    def supports(self, request: Request) -> bool:
         """Return whether a recorded request can be replayed here."""
         ...
 
@@ -117,14 +117,14 @@ def start(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    hub, admin = _build_context(journal_at, token, crews, world)
+    context, admin = _build_context(journal_at, token, crews, world)
     hosts = {*LOOPBACK, host, *allow_host}
-    app = make_app(hub, hosts=hosts, address=address, wide=host not in LOOPBACK)
-    gateway = None if world is not None or no_gateway else _start_gateway(hub, gateway_port, any_port=port == 0)
+    app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
+    gateway = None if world is not None or no_gateway else _start_gateway(context, gateway_port, any_port=port == 0)
     hooks = None if world is not None else _start_hook_server()
-    _print_banner(address, admin, hub, gateway)
+    _print_banner(address, admin, context, gateway)
     try:
-        serve(app, hub.stream, listening)
+        serve(app, context.stream, listening)
     finally:
         if hooks is not None:
             hooks.stop()
@@ -132,7 +132,7 @@ def start(
             gateway.stop()
         if world is not None:
             world.end()
-        hub.journal.close()
+        context.journal.close()
         if world is not None:
             world.clear()
 
@@ -145,36 +145,36 @@ def _build_context(
     from rung.adapters.system.provider_client import from_environment
     from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
-    from rung.service.auth import Access, first_token
+    from rung.service.auth import Authenticator, admin_token
     from rung.service.crew_tables import CrewTables
     from rung.service.replay import Replayers
-    from rung.service.routes.stream import EventSubscription
+    from rung.service.routes.stream import EventBroadcaster
     from rung.store import open_journal
-    from rung.wiring.journals import default_path, is_url, where
+    from rung.wiring.journals import default_path, is_url, journal_path
     from rung.wiring.policies import PolicyStore, file_book
 
-    place = where(journal_at) if world is None else str(world.journal_path)
+    place = journal_path(journal_at) if world is None else str(world.journal_path)
     journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
-    admin = first_token(token, beside.with_name(beside.stem + ".token"))
+    admin = admin_token(token, beside.with_name(beside.stem + ".token"))
     policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))
     replayers = Replayers(journal, from_environment())
     if world is not None:
         world.begin(journal)
-        replayers.known.insert(0, world)
+        replayers.replayers.insert(0, world)
     shown = CrewTables(crews if world is None else world.crews)
     demo = world is not None
     return AppContext(
-        journal, Access(journal, admin), EventSubscription(journal), policies, replayers, place, demo, shown
+        journal, Authenticator(journal, admin), EventBroadcaster(journal), policies, replayers, place, demo, shown
     ), admin
 
 
-def _start_gateway(hub: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
+def _start_gateway(context: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
     """Start the gateway beside the service; if it cannot start, warn and continue without it."""
     from rung.cli.serve.gateway import BackgroundGateway, load_settings
 
     try:
-        gateway = BackgroundGateway(load_settings({"port": 0 if any_port and port is None else port}), hub.journal)
+        gateway = BackgroundGateway(load_settings({"port": 0 if any_port and port is None else port}), context.journal)
         gateway.start()
     except ConfigError as error:
         if port is not None:
@@ -206,15 +206,15 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _print_banner(address: str, token: str, hub: AppContext, gateway: BackgroundGateway | None) -> None:
+def _print_banner(address: str, token: str, context: AppContext, gateway: BackgroundGateway | None) -> None:
     click.echo(f"Rung is running: {click.style(f'{address}?token={token}', bold=True)}")
-    if hub.demo:
+    if context.demo:
         click.echo("  demo: scripted agents fail and recover; the journal is deleted at the end")
         click.echo("  for real agents: `rung serve`, and `rung run -- AGENT` or `journal=rung.journal()`")
     else:
-        click.echo(f"  journal: {hub.place}")
-        for crew in hub.crews.names:
-            click.echo(f"  crew {crew}: {hub.crews.place(crew)}")
+        click.echo(f"  journal: {context.journal_location}")
+        for crew in context.crews.names:
+            click.echo(f"  crew {crew}: {context.crews.location(crew)}")
     if gateway is not None:
         from rung.cli.serve.gateway import agent_environment
 

@@ -1,1 +1,1 @@
-"""TODO package."""
+"""HTTP routes of the service, one module per resource, and the event stream."""

@@ -1,4 +1,4 @@
-"""Who am I, the event stream, exports, tokens, the trail, and whether all is well."""
+"""Administrative routes: login, current user, event stream, exports, audit trail, tokens, health and metrics."""
 
 from __future__ import annotations
 
@@ -11,78 +11,81 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Parts, Reader
-from rung.service.auth import COOKIE, add_token, revoke_token, tokens
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, AppContext, Context, Reader
+from rung.service.auth import COOKIE_NAME, add_token, revoke_token, tokens
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
-from rung.service.schemas.base import Done
-from rung.service.schemas.operations import AuditOut, LoginIn, Me, TokenIn, TokenOut
+from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, TokenIn, TokenOut
+from rung.service.schemas.base import ActionResult
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
 from rung.store.queries.reports_sql import ReportFilter
 from rung.store.settings import audit_trail
 
-router = APIRouter(tags=["operation"], responses=DOCUMENTED)
+router = APIRouter(tags=["operation"], responses=PROBLEM_RESPONSES)
 
-MEDIA: Final = {
+MEDIA_TYPES: Final = {
     exporting.ExportFormat.CSV: "text/csv; charset=utf-8",
     exporting.ExportFormat.JSONL: "application/x-ndjson",
     exporting.ExportFormat.PARQUET: "application/vnd.apache.parquet",
 }
-CHUNK: Final = 64 * 1024
-MOST: Final = 200  # projects offered as filters
+CHUNK_BYTES: Final = 64 * 1024
+MAX_PROJECTS: Final = 200  # offered as filters
 _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
 @router.get("/api/me")
-def me(request: Request, hub: Parts, who: Reader) -> Me:
-    """Who asks, what they may do, and what they must send with an act."""
-    known = [model.name for model in hub.policies.pick().models]
-    return Me(
-        name=who.name,
-        role=who.role.value,
+def me(request: Request, context: Context, principal: Reader) -> CurrentUser:
+    """The current user, their role, and the CSRF token for browser writes."""
+    configured = [model.name for model in context.policies.pick().models]
+    return CurrentUser(
+        name=principal.name,
+        role=principal.role.value,
         csrf=request.state.csrf,
         version=rung.__version__,
-        demo=hub.demo,
-        journal=hub.place,
-        trouble=hub.journal.last_error,
-        models=[name for name in dict.fromkeys([*known, *known_models(hub.journal)]) if name],
-        projects=sorted(row.id for row in listing.projects(hub.journal) if row.id)[:MOST],
+        demo=context.demo,
+        journal=context.journal_location,
+        trouble=context.journal.last_error,
+        models=[name for name in dict.fromkeys([*configured, *known_models(context.journal)]) if name],
+        projects=sorted(row.id for row in listing.projects(context.journal) if row.id)[:MAX_PROJECTS],
     )
 
 
 @router.post("/api/login")
-def login(told: LoginIn, request: Request, response: Response, hub: Parts) -> Done:
-    """Change a token for a cookie."""
+def login(body: LoginIn, request: Request, response: Response, context: Context) -> ActionResult:
+    """Exchange a token for a session cookie."""
     address = request.client.host if request.client is not None else ""
-    if hub.access.locked_out(address) > 0:
-        raise ApiProblem(429, "too many wrong tokens came from this address: wait a minute")
-    who = hub.access.by_token(told.token)
-    if who is None:
-        hub.access.guessed_wrong(address)
-        raise ApiProblem(401, "that is not a token of this service", field="token")
-    request.state.guard.set_cookie(response, who)
-    return Done(how="said")
+    if context.auth.lockout_seconds(address) > 0:
+        raise ApiProblem(429, "too many failed logins from this address: wait a minute")
+    principal = context.auth.by_token(body.token)
+    if principal is None:
+        context.auth.record_failed_login(address)
+        raise ApiProblem(401, "unknown or expired token", field="token")
+    request.state.auth_middleware.set_cookie(response, principal)
+    return ActionResult(how="said")
 
 
 @router.post("/api/logout")
-def logout(response: Response, _: Reader) -> Done:
-    """Forget this browser."""
-    response.delete_cookie(COOKIE)
-    return Done(how="said")
+def logout(response: Response, _: Reader) -> ActionResult:
+    """Delete the session cookie of this browser."""
+    response.delete_cookie(COOKIE_NAME)
+    return ActionResult(how="said")
 
 
 @router.get(
     "/api/events",
     response_class=StreamingResponse,
     responses={
-        200: {"description": "Events as they come.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+        200: {
+            "description": "Server-sent events, as they are appended to the journal.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
     },
 )
 async def events(
-    hub: Parts,
+    context: Context,
     _: Reader,
     session: _Short = "",
     project: _Short = "",
@@ -91,24 +94,29 @@ async def events(
     last_event_id: Annotated[str | None, Header()] = None,
     since: Annotated[int | None, Query(ge=0, le=2**60)] = None,
 ) -> EventStream:
-    """The journal's events as they come (SSE); from `Last-Event-ID` or `since` on, none is missed."""
-    seen = since
+    """The journal's events as server-sent events; none after `Last-Event-ID` or `since` is missed."""
+    after = since
     if last_event_id:
-        if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # of 64 bits
-            raise ApiProblem(422, "Last-Event-ID: a number is wanted, as it was sent", field="Last-Event-ID")
-        seen = int(last_event_id)
-    return EventStream(hub.stream.listen(seen, StreamFilter(incident, session, project, name)))
+        if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # fits 64 bits
+            raise ApiProblem(422, "Last-Event-ID: must be the id of an event, a number", field="Last-Event-ID")
+        after = int(last_event_id)
+    return EventStream(context.stream.subscribe(after, StreamFilter(incident, session, project, name)))
 
 
 @router.get(
     "/api/export",
     response_class=StreamingResponse,
-    responses={200: {"description": "The file.", "content": {kind.partition(";")[0]: {} for kind in MEDIA.values()}}},
+    responses={
+        200: {
+            "description": "The exported file.",
+            "content": {kind.partition(";")[0]: {} for kind in MEDIA_TYPES.values()},
+        }
+    },
 )
 def export(
-    hub: Parts,
+    context: Context,
     _: Reader,
-    format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # its name on the wire
+    format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # the query parameter's name
     what: Annotated[str, Query(max_length=20)] = "attempts",
     since: float | None = None,
     until: float | None = None,
@@ -116,94 +124,94 @@ def export(
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
 ) -> StreamingResponse:
-    """Attempts, incidents or events as CSV, JSON lines or Parquet."""
+    """Export attempts, incidents or events as CSV, JSON lines or Parquet."""
     if format not in tuple(exporting.ExportFormat):
         raise ConfigError("format", format, "one of " + ", ".join(exporting.ExportFormat))
     if what not in tuple(exporting.ExportSubject):
         raise ConfigError("what", what, "one of " + ", ".join(exporting.ExportSubject))
-    form, table = exporting.ExportFormat(format), exporting.ExportSubject(what)
+    export_format, subject = exporting.ExportFormat(format), exporting.ExportSubject(what)
     where = ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None)
     return StreamingResponse(
-        _written(hub, form, table, where),
-        media_type=MEDIA[form],
-        headers={"content-disposition": f'attachment; filename="rung-{table}.{form}"'},
+        _export_chunks(context, export_format, subject, where),
+        media_type=MEDIA_TYPES[export_format],
+        headers={"content-disposition": f'attachment; filename="rung-{subject}.{export_format}"'},
     )
 
 
-def _written(
-    hub: AppContext, form: exporting.ExportFormat, table: exporting.ExportSubject, where: ReportFilter
+def _export_chunks(
+    context: AppContext, export_format: exporting.ExportFormat, subject: exporting.ExportSubject, where: ReportFilter
 ) -> Iterator[bytes]:
-    """The file, by way of the disk: it may be larger than memory."""
+    """Write the export to a temporary file first: it may be larger than memory."""
     with tempfile.TemporaryFile() as file:
-        exporting.export(hub.journal, table, form, file, where)
+        exporting.export(context.journal, subject, export_format, file, where)
         file.seek(0)
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             yield chunk
 
 
 @router.get("/api/audit")
-def audit(hub: Parts, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
-    """Who did what, the newest first."""
-    return [AuditOut(**entry._asdict()) for entry in audit_trail(hub.journal, limit=limit)]
+def audit(context: Context, _: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> list[AuditOut]:
+    """The audit audit_trail, newest first."""
+    return [AuditOut(**entry._asdict()) for entry in audit_trail(context.journal, limit=limit)]
 
 
 @router.get("/api/tokens")
-def list_tokens(hub: Parts, _: Admin) -> list[TokenOut]:
-    """The tokens there are; never what they are."""
+def list_tokens(context: Context, _: Admin) -> list[TokenOut]:
+    """The stored tokens, without their secrets."""
     return [
         TokenOut(name=one.name, role=one.role.value, made_at=one.made_at, ends_at=one.ends_at)
-        for one in tokens(hub.journal)
+        for one in tokens(context.journal)
     ]
 
 
 @router.post("/api/tokens", status_code=201)
-def make_token(wanted: TokenIn, hub: Parts, who: Admin) -> TokenOut:
-    """A new token: shown now, and never again."""
-    token = add_token(hub.journal, wanted.name, wanted.role, days=wanted.days, by=who.name)
-    made = [one for one in tokens(hub.journal) if one.name == wanted.name.strip()][-1]
+def make_token(body: TokenIn, context: Context, principal: Admin) -> TokenOut:
+    """Create a token. The response is the only place where its secret appears."""
+    token = add_token(context.journal, body.name, body.role, days=body.days, by=principal.name)
+    made = [one for one in tokens(context.journal) if one.name == body.name.strip()][-1]
     return TokenOut(name=made.name, role=made.role.value, made_at=made.made_at, ends_at=made.ends_at, token=token)
 
 
 @router.delete("/api/tokens/{name}")
-def drop_token(name: str, hub: Parts, who: Admin) -> Done:
-    """Take back the tokens of this name, and the cookies that were made of them."""
-    if not revoke_token(hub.journal, name, by=who.name):
-        raise ApiProblem(404, f"there is no token of the name {name[:100]!r}")
-    return Done(how="said", note="within seconds nobody gets in with it")
+def drop_token(name: str, context: Context, principal: Admin) -> ActionResult:
+    """Revoke all tokens of this name, and the cookies issued for them."""
+    if not revoke_token(context.journal, name, by=principal.name):
+        raise ApiProblem(404, f"there is no token named {name[:100]!r}")
+    return ActionResult(how="said", note="the token stops working within a few seconds")
 
 
 @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=False)
 def healthz() -> str:
-    """Is the process there?"""
+    """Liveness probe."""
     return "ok\n"
 
 
 @router.get("/readyz", response_class=PlainTextResponse, include_in_schema=False)
-def readyz(hub: Parts) -> PlainTextResponse:
-    """Can it do its work?"""
-    trouble = hub.journal.last_error
+def readyz(context: Context) -> PlainTextResponse:
+    """Readiness probe: whether the journal can be read."""
+    trouble = context.journal.last_error
     try:
-        ping(hub.journal)
-    except Exception as error:  # noqa: BLE001  # whatever it is, we are not ready
+        ping(context.journal)
+    except Exception as error:  # noqa: BLE001  # any error means not ready
         trouble = str(error)
     return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, include_in_schema=False)
-def metrics(hub: Parts, _: Reader) -> str:
-    """For Prometheus."""
-    rows: list[tuple[str, str, str, Any]] = []
-    ends, attempts = incident_counts(hub.journal), attempt_counts(hub.journal)
-    rows += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends.items()]
-    rows += [("rung_attempts_total", "counter", f'kind="{one.kind}"', one.attempts) for one in attempts]
-    rows.append(("rung_dollars_total", "counter", "", sum(one.dollars for one in attempts)))
-    rows.append(("rung_events_total", "counter", "", hub.stream.seq))
-    rows.append(("rung_stream_listeners", "gauge", "", hub.stream.listeners))
-    rows.append(("rung_journal_in_trouble", "gauge", "", int(bool(hub.journal.last_error))))
-    lines, known = [], ""
-    for name, kind, labels, value in rows:
-        if name != known:
+def metrics(context: Context, _: Reader) -> str:
+    """Metrics in Prometheus text format."""
+    samples: list[tuple[str, str, str, Any]] = []
+    ends, attempts = incident_counts(context.journal), attempt_counts(context.journal)
+    samples += [("rung_incidents_total", "counter", f'status="{status}"', n) for status, n in ends.items()]
+    samples += [("rung_attempts_total", "counter", f'kind="{one.kind}"', one.attempts) for one in attempts]
+    samples.append(("rung_dollars_total", "counter", "", sum(one.dollars for one in attempts)))
+    samples.append(("rung_events_total", "counter", "", context.stream.seq))
+    samples.append(("rung_stream_listeners", "gauge", "", context.stream.listeners))
+    samples.append(("rung_journal_in_trouble", "gauge", "", int(bool(context.journal.last_error))))
+    lines, current = [], ""
+    for name, kind, labels, value in samples:
+        if name != current:
             lines.append(f"# TYPE {name} {kind}")
-            known = name
+            current = name
         lines.append(f"{name}{{{labels}}} {value}" if labels else f"{name} {value}")
     return "\n".join(lines) + "\n"

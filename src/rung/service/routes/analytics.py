@@ -1,4 +1,4 @@
-"""What fails, how often, and what helps, over HTTP: the same functions as `rung report`."""
+"""Analytics routes: failure rates, recovery statistics, costs, KPIs and failure groups."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query
 
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.schemas.analytics import (
-    DayRate,
-    DayValue,
+    DailyFailureRate,
+    DailyValue,
     FailureAnalytics,
-    GroupOut,
+    FailureGroupOut,
+    FailureRate,
+    KpiTile,
     MessageCount,
-    RateOut,
-    RecoveryOut,
-    RescueOut,
+    RecoveryStats,
+    RungEffectOut,
     SnoozeIn,
-    Tile,
 )
 from rung.store.queries import groups as grouped
 from rung.store.queries import kpis, reports
@@ -34,47 +34,47 @@ from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.read_models.batch import DAY_SECONDS
 from rung.store.settings import record_audit
 
-router = APIRouter(prefix="/api", tags=["analytics"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["analytics"], responses=PROBLEM_RESPONSES)
 
-TOP: Final = 20
-MOST: Final = 1_000  # days that are asked for, and rows
-TREND: Final = 14  # days of a group's sparkline
+DEFAULT_LIMIT: Final = 20
+MAX_ROWS: Final = 1_000  # days or groups in one response
+TREND_DAYS: Final = 14  # in a group's sparkline
 GOALS: Final = {"autoRecovered": 0.7, "meanTimeToRecovery": 30.0}
 
 
-def _where(
+def _report_filter(
     since: Annotated[float | None, Query(ge=0, le=1e11, allow_inf_nan=False)] = None,
     until: Annotated[float | None, Query(ge=0, le=1e11, allow_inf_nan=False)] = None,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = TOP,
+    limit: Annotated[int, Query(ge=1, le=200)] = DEFAULT_LIMIT,
 ) -> ReportFilter:
     return ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None, limit=limit)
 
 
-Asked = Annotated[ReportFilter, Depends(_where)]
+Filter = Annotated[ReportFilter, Depends(_report_filter)]
 
 
 @router.get("/analytics/failures")
 def failures(
-    hub: Parts, _: Reader, where: Asked, by: Annotated[str, Query(max_length=20)] = "kind"
+    context: Context, _: Reader, where: Filter, by: Annotated[str, Query(max_length=20)] = "kind"
 ) -> FailureAnalytics:
-    """Failures and the attempts they are a share of, by kind, model, project, prompt, tool, day or hour."""
+    """Failure counts and rates by kind, model, project, prompt, tool, day or hour."""
     if by not in tuple(GroupBy):
         raise ConfigError("by", by, "one of " + ", ".join(GroupBy))
-    journal = hub.journal
+    journal = context.journal
     kinds = reports.failures(journal, where, GroupBy.KIND)
     models = reports.failures(journal, where, GroupBy.MODEL)
     days = reports.trend(journal, where).get("", [])
     chosen = {GroupBy.KIND: kinds, GroupBy.MODEL: models}.get(GroupBy(by)) or reports.failures(
         journal, where, GroupBy(by)
     )
-    attempts, bad = sum(row.attempts for row in models), sum(row.failures for row in models)
+    attempts, failed = sum(row.attempts for row in models), sum(row.failures for row in models)
     return FailureAnalytics(
-        total_failures=bad,
+        total_failures=failed,
         total_attempts=attempts,
-        failure_rate=bad / attempts if attempts else 0.0,
+        failure_rate=failed / attempts if attempts else 0.0,
         by_error_type={row.key: row.failures for row in kinds},
         by_model={row.key: row.failures for row in models},
         top_error_messages=[
@@ -85,69 +85,76 @@ def failures(
             for row in reports.messages(journal, where, now=time.time())
         ],
         failure_rate_by_day=[
-            DayRate(
+            DailyFailureRate(
                 day=_day(point.at), at=point.at, attempts=point.attempts, failures=point.failures,
                 rate=point.failures / point.attempts if point.attempts else 0.0,
             )
-            for point in days[-MOST:]
+            for point in days[-MAX_ROWS:]
         ],
         by=by,
         rates=[
-            RateOut(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
-            for row in chosen[:MOST]
+            FailureRate(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)
+            for row in chosen[:MAX_ROWS]
         ],
     )  # fmt: skip
 
 
 @router.get("/analytics/recovery")
-def recovery(hub: Parts, _: Reader, where: Asked) -> list[RecoveryOut]:
-    """How incidents ended, by the kind of their first failure."""
+def recovery(context: Context, _: Reader, where: Filter) -> list[RecoveryStats]:
+    """Outcomes of incidents, by the kind of their first failure."""
     return [
-        RecoveryOut(
+        RecoveryStats(
             kind=row.kind, incidents=row.incidents, recovered=row.recovered, partial=row.partial, blocked=row.blocked,
             failed=row.failed, rate=row.rate, mean_seconds=row.mean_seconds, dollars=row.dollars, asks=row.asks,
             escalations=row.escalations,
         )
-        for row in reports.recovery(hub.journal, where)
+        for row in reports.recovery(context.journal, where)
     ]  # fmt: skip
 
 
 @router.get("/analytics/rungs")
-def rungs(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
-    """How often each rung saved it, how long that took, and what it cost."""
-    times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(hub.journal, where)}
-    return [_rescue(row, times.get(row.rung)) for row in reports.rung_effects(hub.journal, where, (ReportPart.RUNG,))]
-
-
-@router.get("/analytics/prompts")
-def prompts(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
-    """Which recovery prompt saved how many."""
-    return [_rescue(row) for row in reports.rung_effects(hub.journal, where, (ReportPart.PROMPT,)) if row.prompt]
-
-
-@router.get("/analytics/cost")
-def cost(hub: Parts, _: Reader, where: Asked) -> list[RescueOut]:
-    """What each rung and model cost, and what it saved."""
-    return [_rescue(row) for row in reports.rung_effects(hub.journal, where, (ReportPart.RUNG, ReportPart.MODEL))]
-
-
-@router.get("/analytics/success")
-def success(hub: Parts, _: Reader, where: Asked) -> list[Tile]:
-    """The four figures of success, with their trend by day."""
-    whole, days = kpis.success(hub.journal, where), kpis.success_by_day(hub.journal, where)
+def rungs(context: Context, _: Reader, where: Filter) -> list[RungEffectOut]:
+    """Recoveries, time and cost of each rung."""
+    times = {row.rung: row.mean_seconds for row in reports.recovery_by_rung(context.journal, where)}
     return [
-        Tile(
-            id=name,  # type: ignore[arg-type]  # the names of the figures
-            value=figure(whole),
-            goal=GOALS.get(name),
-            of=whole.incidents,
-            trend=[DayValue(at=_moment(day.day), value=figure(day)) for day in days[-MOST:]],
-        )
-        for name, figure in FIGURES.items()
+        _effect_out(row, times.get(row.rung))
+        for row in reports.rung_effects(context.journal, where, (ReportPart.RUNG,))
     ]
 
 
-FIGURES: Final[dict[str, Callable[[Figures], float | None]]] = {
+@router.get("/analytics/prompts")
+def prompts(context: Context, _: Reader, where: Filter) -> list[RungEffectOut]:
+    """Recoveries by each recovery prompt."""
+    return [
+        _effect_out(row) for row in reports.rung_effects(context.journal, where, (ReportPart.PROMPT,)) if row.prompt
+    ]
+
+
+@router.get("/analytics/cost")
+def cost(context: Context, _: Reader, where: Filter) -> list[RungEffectOut]:
+    """Cost and recoveries of each rung and model."""
+    return [
+        _effect_out(row) for row in reports.rung_effects(context.journal, where, (ReportPart.RUNG, ReportPart.MODEL))
+    ]
+
+
+@router.get("/analytics/success")
+def success(context: Context, _: Reader, where: Filter) -> list[KpiTile]:
+    """The four key performance indicators, with their daily trend."""
+    whole, days = kpis.success(context.journal, where), kpis.success_by_day(context.journal, where)
+    return [
+        KpiTile(
+            id=name,  # type: ignore[arg-type]  # keys of KPI_VALUES
+            value=figure(whole),
+            goal=GOALS.get(name),
+            of=whole.incidents,
+            trend=[DailyValue(at=_day_start(day.day), value=figure(day)) for day in days[-MAX_ROWS:]],
+        )
+        for name, figure in KPI_VALUES.items()
+    ]
+
+
+KPI_VALUES: Final[dict[str, Callable[[Figures], float | None]]] = {
     "autoRecovered": lambda one: one.auto_share,
     "manualInterventions": lambda one: one.interventions,
     "stuckEscalated": lambda one: one.escalated,
@@ -155,12 +162,12 @@ FIGURES: Final[dict[str, Callable[[Figures], float | None]]] = {
 }
 
 
-def _moment(day: str) -> float:
+def _day_start(day: str) -> float:
     return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
 
 
-def _rescue(row: Any, mean: float | None = None) -> RescueOut:
-    return RescueOut(
+def _effect_out(row: Any, mean: float | None = None) -> RungEffectOut:
+    return RungEffectOut(
         rung=row.rung, prompt=row.prompt, model=row.model, kind=row.kind, tried=row.tried, saved=row.saved,
         seconds=row.seconds, dollars=row.dollars, mean_seconds=mean,
     )  # fmt: skip
@@ -172,68 +179,76 @@ def _day(at: float) -> str:
 
 # -- groups -------------------------------------------------------------------------------------------
 
-Project = Annotated[str, Path(max_length=200, pattern=NO_NUL, description="`-` for the unnamed project.")]
-Mark = Annotated[str, Path(min_length=1, max_length=100, pattern=NO_NUL)]
+Project = Annotated[str, Path(max_length=200, pattern=NO_NUL, description="Project name; `-` for the unnamed project.")]
+Fingerprint = Annotated[str, Path(min_length=1, max_length=100, pattern=NO_NUL)]
 
 
 @router.get("/groups")
 def groups(
-    hub: Parts,
+    context: Context,
     _: Reader,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
     state: Annotated[str | None, Query(max_length=20)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> list[GroupOut]:
-    """Failures that are the same trouble, the last seen first."""
+) -> list[FailureGroupOut]:
+    """Failure groups, most recent first."""
     if state is not None and state not in tuple(grouped.GroupState):
         raise ConfigError("state", state, "one of " + ", ".join(grouped.GroupState))
     states = frozenset(grouped.GroupState) if state is None else frozenset({grouped.GroupState(state)})
-    found = grouped.groups(hub.journal, now=time.time(), project=project, kind=kind, states=states, limit=limit)
-    return _with_trend(hub, found)
+    found = grouped.groups(context.journal, now=time.time(), project=project, kind=kind, states=states, limit=limit)
+    return _with_trend(context, found)
 
 
 @router.post("/groups/{project:path}/{fingerprint}/resolve")
-def resolve(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
-    """It is mended; seen again, it is a regression."""
-    group = grouped.resolve(hub.journal, _group(hub, project, fingerprint), now=time.time())
-    return _said(hub, group, who.name, "resolve")
+def resolve(project: Project, fingerprint: Fingerprint, context: Context, principal: Actor) -> FailureGroupOut:
+    """Mark a failure group as resolved; a later occurrence counts as a regression."""
+    group = grouped.resolve(context.journal, _group(context, project, fingerprint), now=time.time())
+    return _audited(context, group, principal.name, "resolve")
 
 
 @router.post("/groups/{project:path}/{fingerprint}/reopen")
-def reopen(project: Project, fingerprint: Mark, hub: Parts, who: Actor) -> GroupOut:
-    """It is not mended after all."""
-    return _said(hub, grouped.reopen(hub.journal, _group(hub, project, fingerprint)), who.name, "reopen")
+def reopen(project: Project, fingerprint: Fingerprint, context: Context, principal: Actor) -> FailureGroupOut:
+    """Reopen a resolved failure group."""
+    return _audited(
+        context, grouped.reopen(context.journal, _group(context, project, fingerprint)), principal.name, "reopen"
+    )
 
 
 @router.post("/groups/{project:path}/{fingerprint}/snooze")
-def snooze(project: Project, fingerprint: Mark, wanted: SnoozeIn, hub: Parts, who: Actor) -> GroupOut:
-    """Nobody wants to hear of it for a while."""
+def snooze(
+    project: Project, fingerprint: Fingerprint, body: SnoozeIn, context: Context, principal: Actor
+) -> FailureGroupOut:
+    """Mute a failure group for some hours."""
     now = time.time()
-    group = grouped.snooze(hub.journal, _group(hub, project, fingerprint), until=now + wanted.hours * 3600, now=now)
-    return _said(hub, group, who.name, "snooze")
+    group = grouped.snooze(
+        context.journal, _group(context, project, fingerprint), until=now + body.hours * 3600, now=now
+    )
+    return _audited(context, group, principal.name, "snooze")
 
 
-def _group(hub: AppContext, project: str, fingerprint: str) -> grouped.FailureGroup:
+def _group(context: AppContext, project: str, fingerprint: str) -> grouped.FailureGroup:
     try:
-        return grouped.find_group(hub.journal, fingerprint, now=time.time(), project="" if project == "-" else project)
+        return grouped.find_group(
+            context.journal, fingerprint, now=time.time(), project="" if project == "-" else project
+        )
     except ConfigError:
         raise ApiProblem(404, f"there is no group {fingerprint!r} in project {project!r}") from None
 
 
-def _said(hub: AppContext, group: grouped.FailureGroup, by: str, action: str) -> GroupOut:
-    record_audit(hub.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
-    return _with_trend(hub, [group])[0]
+def _audited(context: AppContext, group: grouped.FailureGroup, by: str, action: str) -> FailureGroupOut:
+    record_audit(context.journal, by, f"group.{action}", f"group/{group.project or '-'}/{group.fingerprint}", {})
+    return _with_trend(context, [group])[0]
 
 
-def _with_trend(hub: AppContext, found: list[grouped.FailureGroup]) -> list[GroupOut]:
+def _with_trend(context: AppContext, found: list[grouped.FailureGroup]) -> list[FailureGroupOut]:
     today = int(time.time() // DAY_SECONDS)
-    trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND)
-    for row in failures_by_day(hub.journal, list({group.fingerprint for group in found}), today - TREND):
+    trends: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * TREND_DAYS)
+    for row in failures_by_day(context.journal, list({group.fingerprint for group in found}), today - TREND_DAYS):
         if row.day <= today:
-            trends[row.project, row.fingerprint][TREND - 1 - (today - row.day)] += row.seen
+            trends[row.project, row.fingerprint][TREND_DAYS - 1 - (today - row.day)] += row.seen
     return [
-        GroupOut(
+        FailureGroupOut(
             project=group.project, fingerprint=group.fingerprint, kind=group.kind, message=group.message,
             example=group.example, first_at=group.first_at, last_at=group.last_at, seen=group.seen,
             state=group.state.value, until=group.until, trend=trends[group.project, group.fingerprint],

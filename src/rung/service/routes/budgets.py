@@ -1,4 +1,4 @@
-"""Budgets over HTTP: what may be spent, what is, and when somebody should know."""
+"""Budget routes: spend limits, amounts spent, and alerts."""
 
 from __future__ import annotations
 
@@ -9,79 +9,88 @@ from fastapi import APIRouter, Header, Path, Response
 
 from rung.core.domain.errors import VersionConflict
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, month_of, reached_alert
-from rung.service.app_context import Actor, Admin, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
-from rung.service.schemas.base import Done
+from rung.service.app_context import Actor, Admin, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
 from rung.store.queries.spend import SETTING_NAME, spend_limits, spent_in_month, top_sessions
 from rung.store.settings import put_setting, record_audit, setting
 
-router = APIRouter(prefix="/api", tags=["budgets"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["budgets"], responses=PROBLEM_RESPONSES)
 
-SEEN: Final = "acknowledged"
-SHOWN: Final = 50  # sessions near their limit
+ACKNOWLEDGED_SETTING: Final = "acknowledged"
+MAX_SESSIONS: Final = 50  # near their limit
 
 
 @router.get("/budgets")
-def read_budgets(hub: Parts, _: Reader, response: Response) -> BudgetsOut:
-    """The budgets and what is spent of them."""
-    stored = setting(hub.journal, SETTING_NAME)
+def read_budgets(context: Context, _: Reader, response: Response) -> BudgetsOut:
+    """All budgets and the amounts spent."""
+    stored = setting(context.journal, SETTING_NAME)
     response.headers["etag"] = f'"{stored.version}"'
-    return _out(hub)
+    return _out(context)
 
 
 @router.put("/budgets")
 def change_budgets(
     budgets: BudgetsIn,
-    hub: Parts,
-    who: Admin,
+    context: Context,
+    principal: Admin,
     response: Response,
     if_match: Annotated[str | None, Header()] = None,
 ) -> BudgetsOut:
-    """Set them, whole."""
-    told = (if_match or "").strip('"')
-    if told and not (told.isascii() and told.isdigit()):
-        raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
+    """Replace all budgets."""
+    version = (if_match or "").strip('"')
+    if version and not (version.isascii() and version.isdigit()):
+        raise ApiProblem(412, "If-Match must be the ETag of the version that was read", field="If-Match")
     stored = put_setting(
-        hub.journal, SETTING_NAME, budgets.model_dump(), who.name, expected=int(told) if told else None
+        context.journal, SETTING_NAME, budgets.model_dump(), principal.name, expected=int(version) if version else None
     )
     response.headers["etag"] = f'"{stored.version}"'
-    return _out(hub)
+    return _out(context)
 
 
 @router.post("/alerts/{alert:path}/acknowledge")
-def acknowledge(alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], hub: Parts, who: Actor) -> Done:
-    """Somebody has seen it: it leaves the inbox."""
+def acknowledge(
+    alert: Annotated[str, Path(max_length=500, pattern=r"^[^\x00]+$")], context: Context, principal: Actor
+) -> ActionResult:
+    """Acknowledge an inbox item, which removes it from the inbox."""
     while True:
-        found = setting(hub.journal, SEEN)
-        seen = {**(found.body or {}), alert: time.time()}
-        if len(seen) > 5_000:  # noqa: PLR2004  # the oldest have long left the inbox
-            seen = dict(list(seen.items())[-2_500:])
+        current = setting(context.journal, ACKNOWLEDGED_SETTING)
+        acknowledged_ids = {**(current.body or {}), alert: time.time()}
+        if len(acknowledged_ids) > 5_000:  # noqa: PLR2004  # the oldest entries left the inbox long ago
+            acknowledged_ids = dict(list(acknowledged_ids.items())[-2_500:])
         try:
-            put_setting(hub.journal, SEEN, seen, who.name, expected=found.version)
+            put_setting(
+                context.journal, ACKNOWLEDGED_SETTING, acknowledged_ids, principal.name, expected=current.version
+            )
         except VersionConflict:
             continue
-        record_audit(hub.journal, who.name, "acknowledge", alert, {})
-        return Done(how="said")
+        record_audit(context.journal, principal.name, "acknowledge", alert, {})
+        return ActionResult(how="said")
 
 
-def acknowledged(hub: AppContext) -> frozenset[str]:
-    """What somebody has seen."""
-    return frozenset(setting(hub.journal, SEEN).body or {})
+def acknowledged(context: AppContext) -> frozenset[str]:
+    """Return the ids of the acknowledged inbox items."""
+    return frozenset(setting(context.journal, ACKNOWLEDGED_SETTING).body or {})
 
 
-def _out(hub: AppContext) -> BudgetsOut:
-    stored = setting(hub.journal, SETTING_NAME)
-    limits, now, seen = spend_limits(hub.journal), time.time(), acknowledged(hub)
-    by_project = spent_in_month(hub.journal, now)
+def _out(context: AppContext) -> BudgetsOut:
+    stored = setting(context.journal, SETTING_NAME)
+    limits, now, acknowledged_ids = spend_limits(context.journal), time.time(), acknowledged(context)
+    by_project = spent_in_month(context.journal, now)
     month, spent = month_of(now), sum(by_project.values())
-    items = [_item(purse, spent, seen) for purse in limits.limits_for("", "", month) if purse.scope == "month"]
+    items = [
+        _item(limit, spent, acknowledged_ids) for limit in limits.limits_for("", "", month) if limit.scope == "month"
+    ]
     for project in sorted(limits.projects):
-        purse = limits.limits_for("", project, month)[-1]
-        items.append(_item(purse, by_project.get(project, 0.0), seen))
+        limit = limits.limits_for("", project, month)[-1]
+        items.append(_item(limit, by_project.get(project, 0.0), acknowledged_ids))
     if limits.session is not None:
-        spenders = top_sessions(hub.journal, limits.session * ALERT_PERCENTS[0] / 100, SHOWN)
-        items += [_item(limits.limits_for(name, "", month)[-1], dollars, seen) for name, dollars in spenders.items()]
+        spenders = top_sessions(context.journal, limits.session * ALERT_PERCENTS[0] / 100, MAX_SESSIONS)
+        items += [
+            _item(limits.limits_for(name, "", month)[-1], dollars, acknowledged_ids)
+            for name, dollars in spenders.items()
+        ]
     return BudgetsOut(
         monthly=limits.month,
         session=limits.session,
@@ -92,21 +101,21 @@ def _out(hub: AppContext) -> BudgetsOut:
     )
 
 
-def _item(purse: SpendLimit, spent: float, seen: frozenset[str]) -> BudgetOut:
-    mark = reached_alert(spent, purse.limit)
-    name = f"{purse.id}/{mark}" if mark else purse.id
+def _item(limit: SpendLimit, spent: float, acknowledged_ids: frozenset[str]) -> BudgetOut:
+    threshold = reached_alert(spent, limit.limit)
+    name = f"{limit.id}/{threshold}" if threshold else limit.id
     return BudgetOut(
         id=name,
-        scope=purse.scope,
-        name=purse.name,
-        limit=purse.limit,
+        scope=limit.scope,
+        name=limit.name,
+        limit=limit.limit,
         spent=spent,
-        share=spent / purse.limit if purse.limit else float(spent > 0),
-        alert=mark,
-        acknowledged=mark is not None and name in seen,
+        share=spent / limit.limit if limit.limit else float(spent > 0),
+        alert=threshold,
+        acknowledged=threshold is not None and name in acknowledged_ids,
     )
 
 
-def budget_alerts(hub: AppContext) -> list[BudgetOut]:
-    """The budgets somebody should know about."""
-    return [item for item in _out(hub).items if item.alert is not None and not item.acknowledged]
+def budget_alerts(context: AppContext) -> list[BudgetOut]:
+    """Return the budgets with an unacknowledged alert."""
+    return [item for item in _out(context).items if item.alert is not None and not item.acknowledged]

@@ -1,4 +1,4 @@
-"""Crews over HTTP: the board, one task whole, and what a person can do about it."""
+"""Crew routes: crews, tasks, messages and the operator's actions."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from rung.core.crew.contract import CONDUCTOR_STALE_SECONDS, TERMINAL, TaskState
 from rung.core.domain.errors import ConfigError, IllegalTransition, TaskChanged
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.idempotency import Key, once
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.idempotency import IdempotencyKey, run_idempotent
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL, timeline
-from rung.service.schemas.base import Done
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.crews import (
-    Act,
+    CoordinatorOut,
     CrewMessage,
     CrewOut,
-    LeaderOut,
+    OperatorMessageIn,
     StopIn,
+    TaskAction,
     TaskDetail,
     TaskOut,
     TaskPage,
-    WordsIn,
-    WorkerOut,
+    WorkerProcessOut,
 )
 from rung.store.crew import board
-from rung.store.crew.operator_commands import OperatorReply, possible, stop, tell
+from rung.store.crew.operator_commands import OperatorReply, allowed_replies, reply_to_task, request_stop
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import CrewMessageRow, ProcessRow, TaskRow
 
-router = APIRouter(prefix="/api", tags=["crews"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["crews"], responses=PROBLEM_RESPONSES)
 
-MESSAGES: Final = 200  # of a task, shown: the newest
+MAX_MESSAGES: Final = 200  # of a task, the newest
 Name = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
-IfMatch = Annotated[str | None, Header(max_length=200, description="The task as it was seen, by its ETag.")]
+IfMatch = Annotated[str | None, Header(max_length=200, description="ETag of the task as it was read.")]
 
 
 @router.get("/crews")
-def list_crews(hub: Parts, _: Reader) -> list[CrewOut]:
-    """The crews that this service shows."""
-    return [crew_out(hub, name) for name in hub.crews.names]
+def list_crews(context: Context, _: Reader) -> list[CrewOut]:
+    """All crews of this service."""
+    return [crew_out(context, name) for name in context.crews.names]
 
 
 @router.get("/crews/{crew}")
-def one_crew(crew: Name, hub: Parts, _: Reader) -> CrewOut:
-    """One crew: its conductor, its watchdog, and how many tasks are where."""
-    with hub.crews.opened(crew):
-        pass  # unknown, or not to be used: that is the answer
-    return crew_out(hub, crew)
+def one_crew(crew: Name, context: Context, _: Reader) -> CrewOut:
+    """One crew: its conductor, its watchdog and its task counts by state."""
+    with context.crews.open_table(crew):
+        pass  # raises where the crew is unknown or its table is unavailable
+    return crew_out(context, crew)
 
 
 @router.get("/tasks")
 def crew_tasks(
-    hub: Parts,
+    context: Context,
     _: Reader,
     crew: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
     state: Annotated[str, Query(max_length=20)] = "",
     q: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
-    needs_person: Annotated[bool, Query(alias="needsPerson")] = False,  # a query's, not a caller's
+    needs_person: Annotated[bool, Query(alias="needsPerson")] = False,  # a query parameter
     cursor: Annotated[str, Query(max_length=500, pattern=NO_NUL)] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> TaskPage:
-    """The tasks of a crew, or of all, one crew after the other; those that need a person first."""
+    """Tasks of one crew or of all; within a crew, those that need a person first."""
     if state and state not in tuple(TaskState):
         raise ConfigError("state", state, "one of " + ", ".join(TaskState))
     states = (TaskState(state),) if state else ()
-    names, after = _from(hub, crew, cursor)
+    names, after = _remaining_crews(context, crew, cursor)
     items: list[TaskOut] = []
     for number, name in enumerate(names):
-        with hub.crews.opened(name) as table:
-            room = limit - len(items)
-            page = board.page(table, room, after=after, states=states, text=q, for_person=needs_person)
+        with context.crews.open_table(name) as table:
+            remaining = limit - len(items)
+            page = board.load_page(table, remaining, after=after, states=states, text=q, for_person=needs_person)
         items += [TaskOut(**_task(name, row)) for row in page.tasks]
         after = ""
         if page.after:
@@ -86,97 +86,107 @@ def crew_tasks(
     return TaskPage(items=items, next_cursor=None)
 
 
-def _from(hub: AppContext, crew: str, cursor: str) -> tuple[list[str], str]:
-    """The crews that are still to be read, and where in the first of them."""
-    names = hub.crews.names
+def _remaining_crews(context: AppContext, crew: str, cursor: str) -> tuple[list[str], str]:
+    """Return the crews left to read, and the cursor within the first of them."""
+    names = context.crews.names
     if crew:
         if crew not in names:
             raise ApiProblem(404, f"there is no crew {crew[:100]!r}")
         names = [crew]
     if not cursor:
         return names, ""
-    name, found, after = cursor.rpartition("/")
-    if not found or name not in names:
-        raise ConfigError("cursor", cursor, "the nextCursor of an earlier page, as it was given")
+    name, separator, after = cursor.rpartition("/")
+    if not separator or name not in names:
+        raise ConfigError("cursor", cursor, "the nextCursor of an earlier page")
     return names[names.index(name) :], after
 
 
 @router.get("/crews/{crew}/tasks/{task}")
-def one_task(crew: Name, task: Name, hub: Parts, _: Reader, response: Response) -> TaskDetail:
-    """One task: what was said about it, who worked on it, what the ladder did, and what a person can do now."""
-    with hub.crews.opened(crew) as table:
-        row = board.worker_row(table, task)
+def one_task(crew: Name, task: Name, context: Context, _: Reader, response: Response) -> TaskDetail:
+    """One task: its messages, worker processes, recovery timeline and allowed actions."""
+    with context.crews.open_table(crew) as table:
+        row = board.worker_task(table, task)
         if row is None:
-            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
-        messages = table.messages(task)[-MESSAGES:]
-        processes = board.processes_of(table, task)
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in crew {crew!r}")
+        messages = table.messages(task)[-MAX_MESSAGES:]
+        processes = board.recent_processes(table, task)
     response.headers["etag"] = f'"{row.version}"'
     return _detail(crew, row, messages, processes)
 
 
 @router.get("/crews/{crew}/tasks/{task}/messages")
 def task_messages(
-    crew: Name, task: Name, hub: Parts, _: Reader, after: Annotated[int, Query(ge=0, le=2**60)] = 0
+    crew: Name, task: Name, context: Context, _: Reader, after: Annotated[int, Query(ge=0, le=2**60)] = 0
 ) -> list[CrewMessage]:
-    """What was said about a task, after the message of that number; the newest, where there are very many."""
-    with hub.crews.opened(crew) as table:
-        if board.worker_row(table, task) is None:
-            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
-        return [_message(one) for one in table.messages(task, after=after)[-MESSAGES:]]
+    """Messages about a task after a message id; at most the newest 200."""
+    with context.crews.open_table(crew) as table:
+        if board.worker_task(table, task) is None:
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in crew {crew!r}")
+        return [_message(item) for item in table.messages(task, after=after)[-MAX_MESSAGES:]]
 
 
 @router.post("/crews/{crew}/tasks/{task}/{act}")
 def tell_task(
-    crew: Name, task: Name, act: Act, said: WordsIn, hub: Parts, who: Actor,
-    if_match: IfMatch = None, key: Key = None,
-) -> Done:  # fmt: skip
-    """Say something to a task's worker (tell), or answer what it waits for, begin it again, end it."""
+    crew: Name, task: Name, act: TaskAction, body: OperatorMessageIn, context: Context, principal: Actor,
+    if_match: IfMatch = None, key: IdempotencyKey = None,
+) -> ActionResult:  # fmt: skip
+    """Send a message to a task's worker (tell), answer what it waits for, restart it, or end it."""
     about = f"{act} {crew}/{task}"
-    return once(
-        hub, key, who, about, said, Done, lambda: _tell(hub, crew, task, OperatorReply(act), said, who.name, if_match)
+    return run_idempotent(
+        context,
+        key,
+        principal,
+        about,
+        body,
+        ActionResult,
+        lambda: _reply(context, crew, task, OperatorReply(act), body, principal.name, if_match),
     )
 
 
-def _tell(
-    hub: AppContext, crew: str, task: str, how: OperatorReply, said: WordsIn, by: str, if_match: str | None
-) -> Done:  # fmt: skip
+def _reply(
+    context: AppContext, crew: str, task: str, how: OperatorReply, body: OperatorMessageIn, by: str, if_match: str | None
+) -> ActionResult:  # fmt: skip
     if how is not OperatorReply.TELL and if_match is None:
-        raise ApiProblem(428, "say which task you saw: the header If-Match with its ETag", field="If-Match")
-    with hub.crews.opened(crew) as table:
-        if board.worker_row(table, task) is None:
-            raise ApiProblem(404, f"there is no task {task[:100]!r} in the crew {crew}")
+        raise ApiProblem(428, "If-Match is required: send the ETag of the task that was read", field="If-Match")
+    with context.crews.open_table(crew) as table:
+        if board.worker_task(table, task) is None:
+            raise ApiProblem(404, f"there is no task {task[:100]!r} in crew {crew!r}")
         try:
-            row = tell(table, task, said.words, how, version=(if_match or "").removeprefix("W/").strip('"'))
+            row = reply_to_task(table, task, body.words, how, version=(if_match or "").removeprefix("W/").strip('"'))
         except IllegalTransition as error:
             raise ApiProblem(409, str(error)) from None
         except TaskChanged as error:
             raise ApiProblem(412, str(error), field="If-Match") from None
-    record_audit(hub.journal, by, how.value, f"crew/{crew}/{task}", {"words": said.words, "state": row.state.value})
-    return Done(how="said", note=f"{task} is told" if how is OperatorReply.TELL else f"{task} is {row.state.value} now")
+    record_audit(context.journal, by, how.value, f"crew/{crew}/{task}", {"words": body.words, "state": row.state.value})
+    return ActionResult(
+        how="said", note=f"message sent to {task}" if how is OperatorReply.TELL else f"{task} is now {row.state.value}"
+    )
 
 
 @router.post("/crews/{crew}/stop", status_code=202)
-def stop_crew(crew: Name, wanted: StopIn, hub: Parts, who: Actor, key: Key = None) -> Done:
-    """End a crew in order; or only its conductor, and another takes over."""
-    return once(hub, key, who, f"stop {crew}", wanted, Done, lambda: _stop(hub, crew, wanted, who.name))
+def stop_crew(crew: Name, body: StopIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> ActionResult:
+    """Shut a crew down in order; or stop only its conductor, so that another takes over."""
+    return run_idempotent(
+        context, key, principal, f"stop {crew}", body, ActionResult, lambda: _stop(context, crew, body, principal.name)
+    )
 
 
-def _stop(hub: AppContext, crew: str, wanted: StopIn, by: str) -> Done:
-    with hub.crews.opened(crew) as table:
-        stop(table, wanted.why or "a person asked", hand_over=wanted.hand_over)
-    record_audit(hub.journal, by, "stop", f"crew/{crew}", {"why": wanted.why, "hand_over": wanted.hand_over})
-    return Done(how="ordered", note="the conductor ends at its next look at the table")
+def _stop(context: AppContext, crew: str, body: StopIn, by: str) -> ActionResult:
+    with context.crews.open_table(crew) as table:
+        request_stop(table, body.why or "a person asked", hand_over=body.hand_over)
+    record_audit(context.journal, by, "stop", f"crew/{crew}", {"why": body.why, "hand_over": body.hand_over})
+    return ActionResult(how="ordered", note="the conductor stops when it next polls the table")
 
 
-# -- as it is sent ------------------------------------------------------------------------------------
+# -- conversion to schemas ----------------------------------------------------------------------------
 
 
-def crew_out(hub: AppContext, name: str) -> CrewOut:
-    """A crew; one whose table cannot be used says so itself."""
-    place = hub.crews.place(name)
+def crew_out(context: AppContext, name: str) -> CrewOut:
+    """Return a crew's status; an unavailable table is reported in its `trouble` field."""
+    place = context.crews.location(name)
     try:
-        with hub.crews.opened(name) as table:
-            head = board.head(table)
+        with context.crews.open_table(name) as table:
+            head = board.load_header(table)
     except ApiProblem as problem:
         return CrewOut(
             name=name, place=place, trouble=problem.detail, conductor=None, watchdog=None, counts={}, tasks=0,
@@ -186,8 +196,8 @@ def crew_out(hub: AppContext, name: str) -> CrewOut:
         name=name,
         place=place,
         trouble="",
-        conductor=_leader(head.conductor),
-        watchdog=_leader(head.watchdog),
+        conductor=_coordinator(head.conductor),
+        watchdog=_coordinator(head.watchdog),
         counts={state.value: number for state, number in head.counts.items() if number},
         tasks=head.tasks,
         for_person=head.for_person,
@@ -195,12 +205,14 @@ def crew_out(hub: AppContext, name: str) -> CrewOut:
     )
 
 
-def _leader(row: TaskRow | None) -> LeaderOut | None:
+def _coordinator(row: TaskRow | None) -> CoordinatorOut | None:
     if row is None:
         return None
-    over = row.state in (TaskState.COMPLETE, TaskState.EXITED, TaskState.EXIT_REQUESTED)
-    late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE_SECONDS
-    return LeaderOut(state=row.state.value, heartbeat_at=moment(row.last_heartbeat), stale=late and not over)
+    ended = row.state in (TaskState.COMPLETE, TaskState.EXITED, TaskState.EXIT_REQUESTED)
+    is_late = row.heartbeat_age is not None and row.heartbeat_age > CONDUCTOR_STALE_SECONDS
+    return CoordinatorOut(
+        state=row.state.value, heartbeat_at=parse_time(row.last_heartbeat), stale=is_late and not ended
+    )
 
 
 def _task(crew: str, row: TaskRow) -> dict[str, Any]:
@@ -212,8 +224,8 @@ def _task(crew: str, row: TaskRow) -> dict[str, Any]:
         "state": row.state.value,
         "outcome": row.outcome,
         "worker": row.worked_by or row.session_id,
-        "heartbeat_at": moment(row.last_heartbeat),
-        "stale": owned and row.stale,
+        "heartbeat_at": parse_time(row.last_heartbeat),
+        "stale": owned and row.is_stale,
         "progress": row.progress,
         "error_tries": row.error_tries,
         "redispatches": row.redispatches,
@@ -240,34 +252,38 @@ def _detail(crew: str, row: TaskRow, messages: list[CrewMessageRow], processes: 
             "warnings": row.warnings,
             "last_error": row.last_error,
             "report_path": row.report_path,
-            "started_at": moment(row.started_at),
-            "completed_at": moment(row.completed_at),
+            "started_at": parse_time(row.started_at),
+            "completed_at": parse_time(row.completed_at),
             "incident": opened.id if opened is not None else None,
-            "can": [word.value for word in possible(row)],
-            "messages": [_message(one) for one in messages],
+            "can": [word.value for word in allowed_replies(row)],
+            "messages": [_message(item) for item in messages],
             "workers": [
-                WorkerOut(
-                    session=one.session_id,
-                    launched_at=moment(one.launched_at),
-                    ended_at=moment(one.ended_at),
-                    exit_code=one.exit_code,
-                    command=list(one.command),
+                WorkerProcessOut(
+                    session=item.session_id,
+                    launched_at=parse_time(item.launched_at),
+                    ended_at=parse_time(item.ended_at),
+                    exit_code=item.exit_code,
+                    command=list(item.command),
                 )
-                for one in processes
+                for item in processes
             ],
             "story": timeline(events),
         }
     )
 
 
-def _message(one: CrewMessageRow) -> CrewMessage:
+def _message(item: CrewMessageRow) -> CrewMessage:
     return CrewMessage(
-        id=one.id, sender=one.from_session, kind=one.message_type.value, text=one.message, at=moment(one.timestamp)
+        id=item.id,
+        sender=item.from_session,
+        kind=item.message_type.value,
+        text=item.message,
+        at=parse_time(item.timestamp),
     )
 
 
-def moment(text: str | None) -> float | None:
-    """A time of the table; nothing, where a stranger wrote what is none."""
+def parse_time(text: str | None) -> float | None:
+    """Parse a timestamp of the table; None if a foreign writer stored an invalid one."""
     try:
         return datetime.fromisoformat(text or "").replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Everything that waits for a person, and telling them: over HTTP, and by a webhook."""
+"""Inbox routes: everything that waits for a person, and webhook notifications about it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS_PREFIX
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, AppContext, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.budgets import acknowledged, budget_alerts
-from rung.service.routes.crews import moment
+from rung.service.routes.crews import parse_time
 from rung.service.routes.incidents import asks
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.store.crew import board
@@ -29,77 +29,82 @@ from rung.store.settings import put_setting, setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-router = APIRouter(prefix="/api", tags=["inbox"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["inbox"], responses=PROBLEM_RESPONSES)
 
-NOTIFY: Final = "notifications"
-RECENT: Final = 7 * 86_400.0
-MOST: Final = 100
-LOOK: Final = 5.0  # seconds between looks for something to tell
+NOTIFICATIONS_SETTING: Final = "notifications"
+RECENT_SECONDS: Final = 7 * 86_400.0
+MAX_ITEMS: Final = 100
+POLL_SECONDS: Final = 5.0
 
 
 @router.get("/inbox")
-def inbox(hub: Parts, _: Reader) -> list[InboxItem]:
-    """What waits for a person, the newest first."""
-    return items(hub)
+def inbox(context: Context, _: Reader) -> list[InboxItem]:
+    """Items that wait for a person: questions first, then newest first."""
+    return inbox_items(context)
 
 
 @router.get("/notifications")
-def notifications(hub: Parts, _: Admin) -> NotificationsIn:
-    """Where people are told."""
-    return NotificationsIn(**(setting(hub.journal, NOTIFY).body or {}))
+def notifications(context: Context, _: Admin) -> NotificationsIn:
+    """The notification settings."""
+    return NotificationsIn(**(setting(context.journal, NOTIFICATIONS_SETTING).body or {}))
 
 
 @router.put("/notifications")
-def change_notifications(wanted: NotificationsIn, hub: Parts, who: Admin) -> NotificationsIn:
-    """Say where people are told. What is told there has no prompt in it."""
-    parts = urlsplit(wanted.webhook)
-    if wanted.webhook and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise ConfigError("webhook", wanted.webhook, "an http or https address, or nothing")
-    put_setting(hub.journal, NOTIFY, wanted.model_dump(), who.name)
-    return wanted
+def change_notifications(body: NotificationsIn, context: Context, principal: Admin) -> NotificationsIn:
+    """Set the notification webhook. Notifications never contain a prompt."""
+    parts = urlsplit(body.webhook)
+    if body.webhook and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ConfigError("webhook", body.webhook, "an http or https URL, or empty")
+    put_setting(context.journal, NOTIFICATIONS_SETTING, body.model_dump(), principal.name)
+    return body
 
 
-def items(hub: AppContext) -> list[InboxItem]:
-    """All that waits."""
-    seen, since = acknowledged(hub), time.time() - RECENT
+def inbox_items(context: AppContext) -> list[InboxItem]:
+    """Return all unacknowledged items: questions first, then newest first."""
+    acknowledged_ids, since = acknowledged(context), time.time() - RECENT_SECONDS
     found = [
         InboxItem(
-            id=f"ask/{ask.incident}/{ask.n}", kind="ask", at=ask.at, title="A recovery asks", detail=ask.question,
+            id=f"ask/{ask.incident}/{ask.n}", kind="ask", at=ask.at, title="A recovery needs an answer", detail=ask.question,
             project=ask.project, incident=ask.incident, ask=ask,
         )
-        for ask in asks(hub, limit=MOST)
+        for ask in asks(context, limit=MAX_ITEMS)
     ]  # fmt: skip
-    for name, project, reason, at in blocked_incidents(hub.journal, since, MOST):
-        found.append(_item(f"blocked/{name}", "blocked", at, "Blocked: nobody was there to ask", reason, project, name))
-    for crash in crashes(hub.journal, since=since, limit=MOST):
-        key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} broke and was ignored"
+    for name, project, reason, at in blocked_incidents(context.journal, since, MAX_ITEMS):
+        found.append(
+            _item(f"blocked/{name}", "blocked", at, "Blocked: no one was available to answer", reason, project, name)
+        )
+    for crash in crashes(context.journal, since=since, limit=MAX_ITEMS):
+        key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} failed and was ignored"
         found.append(_item(key, "crash", crash.at, title, crash.error, crash.project, crash.incident))
-    back = frozenset({grouped.GroupState.REGRESSION})
-    for group in grouped.groups(hub.journal, now=time.time(), states=back, limit=MOST):
+    regressions = frozenset({grouped.GroupState.REGRESSION})
+    for group in grouped.groups(context.journal, now=time.time(), states=regressions, limit=MAX_ITEMS):
         key = f"group/{group.project or '-'}/{group.fingerprint}/{group.said_at:.0f}"
-        title = f"{group.kind} is back after it was resolved"
+        title = f"Regression: {group.kind} occurs again after it was resolved"
         found.append(_item(key, "group", group.last_at, title, group.message, group.project, group.example))
-    for alert in budget_alerts(hub):
+    for alert in budget_alerts(context):
         detail = f"${alert.spent:.2f} of ${alert.limit:.2f} spent"
         title = f"{alert.alert} % of the {alert.scope} budget {alert.name} is spent"
         found.append(_item(alert.id, "budget", time.time(), title, detail, "", None))
-    found += _tasks(hub)
-    waiting = [item for item in found if item.id not in seen]
+    found += _tasks(context)
+    waiting = [item for item in found if item.id not in acknowledged_ids]
     return sorted(waiting, key=lambda item: (item.kind not in ("ask", "task"), -item.at))
 
 
-def _tasks(hub: AppContext) -> list[InboxItem]:
-    """Tasks of a crew that ask, or were given up."""
+def _tasks(context: AppContext) -> list[InboxItem]:
+    """Return the crew tasks that ask a question or were escalated."""
     found = []
-    for crew in hub.crews.names:
-        with suppress(ApiProblem), hub.crews.opened(crew) as table:  # a crew in trouble says so on its own page
-            for row in board.page(table, MOST, for_person=True).tasks:
+    for crew in context.crews.names:
+        with (
+            suppress(ApiProblem),
+            context.crews.open_table(crew) as table,
+        ):  # an unavailable crew is reported on its own page
+            for row in board.load_page(table, MAX_ITEMS, for_person=True).tasks:
                 asks = row.note.startswith(ASKS_PREFIX)
                 found.append(
                     InboxItem(
                         id=f"task/{crew}/{row.task_id}/{row.version}", kind="task",
-                        at=moment(row.last_heartbeat) or 0.0,
-                        title=f"{row.task_id} asks" if asks else f"{row.task_id} was given up",
+                        at=parse_time(row.last_heartbeat) or 0.0,
+                        title=f"{row.task_id} needs an answer" if asks else f"{row.task_id} was escalated",
                         detail=row.note.removeprefix(ASKS_PREFIX).strip(), project=crew, incident=None, ask=None,
                         task=f"{crew}/{row.task_id}",
                     )
@@ -110,7 +115,7 @@ def _tasks(hub: AppContext) -> list[InboxItem]:
 def _item(key: str, kind: str, at: float, title: str, detail: str, project: str, incident: str | None) -> InboxItem:
     return InboxItem(
         id=key,
-        kind=kind,  # type: ignore[arg-type]  # one of ours
+        kind=kind,  # type: ignore[arg-type]  # a literal of InboxItem.kind
         at=at,
         title=title,
         detail=detail,
@@ -121,42 +126,42 @@ def _item(key: str, kind: str, at: float, title: str, detail: str, project: str,
 
 
 class WebhookNotifier:
-    """Tells the webhook, once for each item, what begins to wait while the service runs."""
+    """Notifies the webhook once of each item that appears while the service runs."""
 
-    def __init__(self, hub: AppContext, address: str, send: Callable[[str, bytes], object] | None = None) -> None:
-        self._hub = hub
-        self._address = address
+    def __init__(self, context: AppContext, address: str, send: Callable[[str, bytes], object] | None = None) -> None:
+        self._context = context
+        self._dashboard_url = address
         self._send = send or _post
-        self._told: set[str] = set()
-        self._ended = threading.Event()
+        self._notified: set[str] = set()
+        self._stopped = threading.Event()
 
     def start(self) -> None:
-        """From now on."""
-        self._told = {item.id for item in items(self._hub)}
-        threading.Thread(target=self._work, name="rung-teller", daemon=True).start()
+        """Start polling in a thread; items that exist already are not notified."""
+        self._notified = {item.id for item in inbox_items(self._context)}
+        threading.Thread(target=self._poll, name="rung-webhook", daemon=True).start()
 
-    def end(self) -> None:
-        """No more."""
-        self._ended.set()
+    def stop(self) -> None:
+        """Stop the thread."""
+        self._stopped.set()
 
-    def _work(self) -> None:
-        while not self._ended.wait(LOOK):
-            with suppress(Exception):  # a journal or a webhook in trouble: looked again, told again
-                self.tell()
+    def _poll(self) -> None:
+        while not self._stopped.wait(POLL_SECONDS):
+            with suppress(Exception):  # journal or webhook unavailable: the next poll tries again
+                self.notify_new()
 
-    def tell(self) -> None:
-        """What is new since the last time."""
-        webhook = (setting(self._hub.journal, NOTIFY).body or {}).get("webhook", "")
-        for item in items(self._hub):
-            if item.id in self._told:
+    def notify_new(self) -> None:
+        """Send one notification for each new item."""
+        webhook = (setting(self._context.journal, NOTIFICATIONS_SETTING).body or {}).get("webhook", "")
+        for item in inbox_items(self._context):
+            if item.id in self._notified:
                 continue
             if webhook:
-                where = f" <{self._address}#/inbox|Open>"
-                self._send(webhook, json.dumps({"text": f"*{item.title}*\n{item.detail[:500]}\n{where}"}).encode())
-            self._told.add(item.id)
+                link = f" <{self._dashboard_url}#/inbox|Open>"
+                self._send(webhook, json.dumps({"text": f"*{item.title}*\n{item.detail[:500]}\n{link}"}).encode())
+            self._notified.add(item.id)
 
 
 def _post(address: str, body: bytes) -> None:
-    asked = urllib.request.Request(address, body, {"content-type": "application/json"}, method="POST")  # noqa: S310  # checked when set
-    with urllib.request.urlopen(asked, timeout=10):  # noqa: S310
+    request = urllib.request.Request(address, body, {"content-type": "application/json"}, method="POST")  # noqa: S310  # the scheme is checked when the webhook is set
+    with urllib.request.urlopen(request, timeout=10):  # noqa: S310
         pass

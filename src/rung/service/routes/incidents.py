@@ -1,4 +1,4 @@
-"""Incidents over HTTP: one climb from its first failure to its end, and what a person can say to it."""
+"""Incident routes: list, detail, answer and cancel."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rung.core.domain.outcome import build_outcome
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.core.text.event_text import describe_event
-from rung.service.app_context import Actor, AppContext, Parts, Reader
-from rung.service.idempotency import Key, once
-from rung.service.incident_status import LiveStatus, doing
-from rung.service.problems import DOCUMENTED, ApiProblem
-from rung.service.replay import folded
-from rung.service.schemas.base import Done
+from rung.service.app_context import Actor, AppContext, Context, Reader
+from rung.service.idempotency import IdempotencyKey, run_idempotent
+from rung.service.incident_status import LiveStatus, live_status
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.replay import load_incident
+from rung.service.schemas.base import ActionResult
 from rung.service.schemas.incidents import (
     AnswerIn,
+    AskOption,
     AskOut,
-    Choice,
     FieldChange,
     IncidentDetail,
     IncidentOut,
     IncidentPage,
-    Moment,
     RungOut,
+    TimelineEntry,
 )
 from rung.store.queries import listing
 from rung.store.queries.listing_rows import IncidentRow
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
     from rung.core.domain.incident import Incident
 
-router = APIRouter(prefix="/api/incidents", tags=["incidents"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api/incidents", tags=["incidents"], responses=PROBLEM_RESPONSES)
 
 NO_NUL: Final = r"^[^\x00]*$"
-FIELD: Final = 20_000  # characters of a request's field in a diff
+MAX_FIELD_CHARS: Final = 20_000  # of a request field in a diff
 Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
 
 
 @router.get("")
 def list_incidents(
-    hub: Parts,
+    context: Context,
     _: Reader,
     status: Annotated[str, Query(max_length=20, pattern=NO_NUL)] = "",
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
@@ -68,9 +68,9 @@ def list_incidents(
     cursor: Annotated[str | None, Query(max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> IncidentPage:
-    """The incidents, the latest first."""
+    """Incidents, newest first."""
     page = listing.incidents(
-        hub.journal, status=status or None, project=project, session=session or None, model=model or None,
+        context.journal, status=status or None, project=project, session=session or None, model=model or None,
         kind=kind or None, rung=rung or None, fingerprint=fingerprint or None, tool=tool or None, prompt=prompt or None,
         pattern=pattern or None, text=q or None, since=since, until=until, troubled=troubled, limit=limit, after=cursor or "",
     )  # fmt: skip
@@ -79,94 +79,106 @@ def list_incidents(
 
 
 @router.get("/{incident:path}")
-def one_incident(incident: Id, hub: Parts, _: Reader) -> IncidentDetail:
-    """One incident: its ladder, its timeline, what was changed, and how it ended."""
-    found, events = folded(hub.journal, incident)
-    row = listing.incident(hub.journal, incident)
+def one_incident(incident: Id, context: Context, _: Reader) -> IncidentDetail:
+    """One incident: its ladder, timeline, request changes and outcome."""
+    found, events = load_incident(context.journal, incident)
+    row = listing.incident(context.journal, incident)
     if row is None:
         raise ApiProblem(404, f"there is no incident {incident!r}")
-    now = doing(found, events) if found.status is None else LiveStatus("")
-    result = hub.journal.runs.received(f"result/{incident}")
+    now = live_status(found, events) if found.status is None else LiveStatus("")
+    result = context.journal.runs.received(f"result/{incident}")
     return IncidentDetail(
         **incident_out(row).model_dump(),
-        rungs=rungs_of(found, events),
+        rungs=rung_states(found, events),
         timeline=timeline(events),
         changes=_changes(events),
         outcome=_outcome(found, events),
-        ask=next(iter(asks(hub, incident)), None),
+        ask=next(iter(asks(context, incident)), None),
         retry=now.retry,
         result=result.get("text") if isinstance(result, dict) else None,
     )
 
 
 @router.post("/{incident:path}/answer")
-def answer(incident: Id, said: AnswerIn, hub: Parts, who: Actor, key: Key = None) -> Done:
-    """Answer the question an incident waits with; it goes on at once."""
-    return once(hub, key, who, f"answer {incident}", said, Done, lambda: _answer(hub, incident, said, who.name))
-
-
-def _answer(hub: AppContext, incident: str, said: AnswerIn, by: str) -> Done:
-    waiting = next(iter(asks(hub, incident)), None)
-    if waiting is None:
-        folded(hub.journal, incident)
-        raise ApiProblem(409, "it does not wait for an answer: somebody was faster, or it has ended")
-    allowed = [option.id for option in waiting.options]
-    if said.option not in allowed:
-        raise ApiProblem(
-            422, f"option: {said.option!r} is invalid; must be one of {', '.join(allowed)}", field="option"
-        )
-    hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": said.option, "by": by, "note": said.note})
-    record_audit(hub.journal, by, "answer", f"incident/{incident}", {"option": said.option, "note": said.note})
-    return Done(how="answered", incident=incident)
-
-
-@router.post("/{incident:path}/cancel")
-def cancel(incident: Id, hub: Parts, who: Actor) -> Done:
-    """End a recovery: at once where it waits, after the attempt under way where it does not."""
-    found, events = folded(hub.journal, incident)
-    if found.status is not None:
-        raise ApiProblem(409, f"it has ended: {found.status}")
-    waiting = next(iter(asks(hub, incident)), None)
-    if waiting is not None and any(option.id == "stop" for option in waiting.options):
-        hub.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": who.name})
-    else:
-        hub.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, who.name)._asdict())
-    record_audit(hub.journal, who.name, "cancel", f"incident/{incident}", {})
-    now = doing(found, events).status
-    return Done(
-        how="ordered", incident=incident, note="" if now == "retrying" else "it ends after the attempt under way"
+def answer(
+    incident: Id, body: AnswerIn, context: Context, principal: Actor, key: IdempotencyKey = None
+) -> ActionResult:
+    """Answer the question an incident waits for; the recovery continues immediately."""
+    return run_idempotent(
+        context,
+        key,
+        principal,
+        f"answer {incident}",
+        body,
+        ActionResult,
+        lambda: _answer(context, incident, body, principal.name),
     )
 
 
-# -- as it is sent ------------------------------------------------------------------------------------
+def _answer(context: AppContext, incident: str, body: AnswerIn, by: str) -> ActionResult:
+    waiting = next(iter(asks(context, incident)), None)
+    if waiting is None:
+        load_incident(context.journal, incident)
+        raise ApiProblem(409, "the incident does not wait for an answer: it was answered already, or it has ended")
+    allowed = [option.id for option in waiting.options]
+    if body.option not in allowed:
+        raise ApiProblem(
+            422, f"option: {body.option!r} is invalid; must be one of {', '.join(allowed)}", field="option"
+        )
+    context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": body.option, "by": by, "note": body.note})
+    record_audit(context.journal, by, "answer", f"incident/{incident}", {"option": body.option, "note": body.note})
+    return ActionResult(how="answered", incident=incident)
+
+
+@router.post("/{incident:path}/cancel")
+def cancel(incident: Id, context: Context, principal: Actor) -> ActionResult:
+    """Cancel a recovery: immediately if it waits, otherwise after the attempt in progress."""
+    found, events = load_incident(context.journal, incident)
+    if found.status is not None:
+        raise ApiProblem(409, f"the incident has ended: {found.status}")
+    waiting = next(iter(asks(context, incident)), None)
+    if waiting is not None and any(option.id == "stop" for option in waiting.options):
+        context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": principal.name})
+    else:
+        context.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, principal.name)._asdict())
+    record_audit(context.journal, principal.name, "cancel", f"incident/{incident}", {})
+    now = live_status(found, events).status
+    return ActionResult(
+        how="ordered",
+        incident=incident,
+        note="" if now == "retrying" else "the recovery ends after the attempt in progress",
+    )
+
+
+# -- conversion to schemas ----------------------------------------------------------------------------
 
 
 def incident_out(row: IncidentRow) -> IncidentOut:
-    """A row as it is sent."""
-    told = row._asdict()
-    return IncidentOut(**{name: told[name] for name in IncidentOut.model_fields})
+    """Return the response model of a row."""
+    values = row._asdict()
+    return IncidentOut(**{name: values[name] for name in IncidentOut.model_fields})
 
 
-def asks(hub: AppContext, incident: str | None = None, limit: int = 100) -> list[AskOut]:
-    """The questions that wait for an answer, of one incident or all: what is answered but not heard yet is not."""
-    found = listing.asks(hub.journal, incident=incident, limit=limit)
+def asks(context: AppContext, incident: str | None = None, limit: int = 100) -> list[AskOut]:
+    """Return the open questions of one incident or of all, without those answered but not yet delivered."""
+    found = listing.asks(context.journal, incident=incident, limit=limit)
     return [
         AskOut(
-            incident=one.incident,
-            n=one.n,
-            at=one.at,
-            project=one.project,
-            question=one.question,
-            options=[Choice(id=option, label=label) for option, label in one.options],
-            estimate=one.estimate,
+            incident=row.incident,
+            n=row.n,
+            at=row.at,
+            project=row.project,
+            question=row.question,
+            options=[AskOption(id=option, label=label) for option, label in row.options],
+            estimate=row.estimate,
         )
-        for one in found
-        if hub.journal.runs.received(f"answer/{one.incident}/{one.n}") is None
+        for row in found
+        if context.journal.runs.received(f"answer/{row.incident}/{row.n}") is None
     ]
 
 
-def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
-    """The ladder, with what was done on each rung."""
+def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
+    """Return the incident's ladder with the state, tries, time and cost of each rung."""
     ladder = LADDERS.get(incident.terms.ladder)
     known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
     used, times, spent, skipped, at = _by_rung(events)
@@ -185,7 +197,7 @@ def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
                 about=ACTION_DESCRIPTIONS[rung.action] if rung is not None else "",
                 tries=rung.tries if rung is not None else None,
                 seconds=rung.seconds if rung is not None else None,
-                state=state,  # type: ignore[arg-type]  # one of the words above
+                state=state,  # type: ignore[arg-type]  # a literal of RungOut.state
                 used=used.get(index, 0),
                 took=times.get(index, 0.0),
                 dollars=spent.get(index, 0.0),
@@ -197,7 +209,7 @@ def rungs_of(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]:
 def _by_rung(
     events: Sequence[ev.Event],
 ) -> tuple[dict[int, int], dict[int, float], dict[int, float], set[int], int]:
-    """Tries, seconds and dollars by rung, the rungs passed over, and the one it is on."""
+    """Return tries, seconds and dollars by rung, the skipped rungs, and the current rung."""
     used: dict[int, int] = {}
     times: dict[int, float] = {}
     spent: dict[int, float] = {}
@@ -216,46 +228,48 @@ def _by_rung(
     return used, times, spent, skipped, at
 
 
-def timeline(events: Sequence[ev.Event]) -> list[Moment]:
-    """What happened, told."""
+def timeline(events: Sequence[ev.Event]) -> list[TimelineEntry]:
+    """Return the events as timeline entries."""
     rungs: tuple[str, ...] = ()
     number, found = 0, []
     for n, event in enumerate(events):
         if isinstance(event, ev.Opened):
             rungs = event.terms.rungs
         number += isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
-        told = describe_event(event, rungs, number)
+        entry = describe_event(event, rungs, number)
         found.append(
-            Moment(
+            TimelineEntry(
                 n=n,
                 at=event.at,
                 name=type(event).__name__,
-                mark=told.mark,
-                subject=told.subject,
-                text=told.text + (f" ({told.time})" if told.time else ""),
-                more=list(told.more),
+                mark=entry.mark,
+                subject=entry.subject,
+                text=entry.text + (f" ({entry.time})" if entry.time else ""),
+                more=list(entry.more),
             )
         )
     return found
 
 
 def _changes(events: Sequence[ev.Event]) -> list[FieldChange]:
-    """What each rung changed in the request."""
+    """Return the request fields that each rung changed."""
     made = [(n, event) for n, event in enumerate(events) if isinstance(event, ev.Opened | ev.Changed)]
     found = []
-    for (_, one), (n, other) in pairwise(made):
-        before, after = one.request, other.request
+    for (_, row), (n, other) in pairwise(made):
+        before, after = row.request, other.request
         if before is None or after is None:
             continue
         for field in before.changed(after):
             if field == "recovery":
-                continue  # it is part of the prompt or the messages
-            old, new = (_words(getattr(request, field)) for request in (before, after))
-            found.append(FieldChange(n=n, at=other.at, field=field, before=old[:FIELD], after=new[:FIELD]))
+                continue  # already part of the prompt or the messages
+            old, new = (_field_text(getattr(request, field)) for request in (before, after))
+            found.append(
+                FieldChange(n=n, at=other.at, field=field, before=old[:MAX_FIELD_CHARS], after=new[:MAX_FIELD_CHARS])
+            )
     return found
 
 
-def _words(value: Any) -> str:
+def _field_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
@@ -264,7 +278,7 @@ def _words(value: Any) -> str:
 
 
 def _outcome(incident: Incident, events: Sequence[ev.Event]) -> dict[str, Any]:
-    """The outcome's contract; empty while it is open. Of a ladder of somebody's own the levels count from 1."""
+    """Return the outcome as JSON; empty while the incident is open. Levels of a custom ladder count from 1."""
     if incident.status is None:
         return {}
     ladder = LADDERS.get(incident.terms.ladder, LADDERS["task"])

@@ -1,4 +1,4 @@
-"""Policies over HTTP: read, checked whole, changed only by whoever has seen the version they change."""
+"""Policy routes: read, validate, backtest and change policies, with optimistic locking by ETag."""
 
 from __future__ import annotations
 
@@ -13,54 +13,58 @@ from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, wo
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
-from rung.service.app_context import Admin, Parts, Reader
-from rung.service.problems import DOCUMENTED, ApiProblem
+from rung.service.app_context import Admin, Context, Reader
+from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.schemas.policies import (
+    BacktestDifference,
     BacktestIn,
     BacktestOut,
-    Differing,
     EffectivePolicy,
     PolicyIn,
     PolicyOut,
+    PolicyTemplate,
+    PolicyValidation,
+    PolicyValue,
     ProjectPolicy,
-    Template,
-    Valid,
-    Value,
 )
 from rung.store.queries.incident_replay import ended_incidents
 from rung.store.settings import StoredSetting, put_setting
-from rung.wiring.policies import DEFAULT, project_key
+from rung.wiring.policies import POLICY_SETTING, project_key
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.service.app_context import AppContext
 
-router = APIRouter(prefix="/api", tags=["policies"], responses=DOCUMENTED)
+router = APIRouter(prefix="/api", tags=["policies"], responses=PROBLEM_RESPONSES)
 
-SHOWN: Final = 100  # of the incidents that would have gone otherwise
+MAX_DIFFERENCES: Final = 100  # in a backtest response, the newest
 Project = Annotated[str, Path(min_length=1, max_length=200)]
-IfMatch = Annotated[str | None, Header(description='The version that is changed, as its ETag: "3"; "0" for none yet.')]
+IfMatch = Annotated[
+    str | None, Header(description='ETag of the version to replace, such as "3"; "0" if there is none yet.')
+]
 
 
 @router.get("/retry-policy")
-def read_policy(hub: Parts, _: Reader, response: Response) -> PolicyOut:
-    """The policy in force where a project has none of its own."""
-    return _shown(hub, "", response)
+def read_policy(context: Context, _: Reader, response: Response) -> PolicyOut:
+    """The default policy, used by projects without their own settings."""
+    return _read(context, "", response)
 
 
 @router.put("/retry-policy")
-def change_policy(policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None) -> PolicyOut:
-    """Set it, whole."""
-    return _changed(hub, "", policy, who.name, if_match, response)
+def change_policy(
+    policy: PolicyIn, context: Context, principal: Admin, response: Response, if_match: IfMatch = None
+) -> PolicyOut:
+    """Replace the default policy."""
+    return _replace(context, "", policy, principal.name, if_match, response)
 
 
 @router.get("/retry-policy/templates")
-def templates(_: Reader, ladder: str = "task") -> list[Template]:
-    """Policies to begin with, on a ladder."""
+def templates(_: Reader, ladder: str = "task") -> list[PolicyTemplate]:
+    """Policy templates for a ladder."""
     if ladder not in LADDERS:
         raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
     return [
-        Template(
+        PolicyTemplate(
             id=name,
             about=TEMPLATE_DESCRIPTIONS[name],
             policy=policy_out(
@@ -72,99 +76,103 @@ def templates(_: Reader, ladder: str = "task") -> list[Template]:
 
 
 @router.post("/retry-policy/validate")
-def validate(policy: PolicyIn, hub: Parts, _: Reader, project: str = "") -> Valid:
-    """What would be in force; or what is wrong with it, and what is allowed."""
+def validate(policy: PolicyIn, context: Context, _: Reader, project: str = "") -> PolicyValidation:
+    """Validate a policy; return the resulting policy, or the invalid field and the allowed values."""
     try:
-        table = table_of(policy)
-        made = hub.policies.with_stored(table, project)
+        table = policy_settings(policy)
+        candidate = context.policies.with_stored(table, project)
     except ConfigError as error:
-        return Valid(
-            valid=False, field=_short(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
+        return PolicyValidation(
+            valid=False, field=_field_name(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
         )
-    stored = hub.policies.stored(project)
-    return Valid(valid=True, policy=policy_out(made, project or "default", stored._replace(body=table)))
+    stored = context.policies.stored(project)
+    return PolicyValidation(valid=True, policy=policy_out(candidate, project or "default", stored._replace(body=table)))
 
 
 @router.post("/backtest")
-def backtest(asked: BacktestIn, hub: Parts, _: Reader) -> BacktestOut:
-    """What would this policy have done about the recorded incidents?"""
-    made = hub.policies.with_stored(table_of(asked.policy), asked.project or "")
+def backtest(body: BacktestIn, context: Context, _: Reader) -> BacktestOut:
+    """Replay recorded incidents against a policy and compare its decisions."""
+    candidate = context.policies.with_stored(policy_settings(body.policy), body.project or "")
     unreadable: list[str] = []
     replayed = [
-        replay(events, made)
-        for events in ended_incidents(hub.journal, unreadable, since=asked.since, project=asked.project)
+        replay(events, candidate)
+        for events in ended_incidents(context.journal, unreadable, since=body.since, project=body.project)
     ]
     total = summarize(replayed)
     differing = [
-        Differing(incident=found.incident, words=found.describe(), was=str(found.was_status or ""))
+        BacktestDifference(incident=found.incident, words=found.describe(), was=str(found.was_status or ""))
         for found in replayed
         if not found.is_same
     ]
     return BacktestOut(
         incidents=total.incidents, same=total.same, fewer=total.fewer, otherwise=total.otherwise, unknown=total.unknown,
         good_lost=total.good_lost, attempts_saved=total.attempts_saved, seconds_saved=total.seconds_saved,
-        dollars_saved=total.dollars_saved, differing=differing[-SHOWN:], cannot_know=list(LIMITATIONS),
+        dollars_saved=total.dollars_saved, differing=differing[-MAX_DIFFERENCES:], cannot_know=list(LIMITATIONS),
     )  # fmt: skip
 
 
 @router.get("/projects/retry-policies")
-def project_policies(hub: Parts, _: Reader) -> list[ProjectPolicy]:
-    """The projects that have settings of their own."""
+def project_policies(context: Context, _: Reader) -> list[ProjectPolicy]:
+    """Projects with their own policy settings."""
     return [
-        ProjectPolicy(project=one.name.removeprefix(DEFAULT + "/"), version=one.version, at=one.at, who=one.who)
-        for one in hub.policies.projects()
+        ProjectPolicy(project=one.name.removeprefix(POLICY_SETTING + "/"), version=one.version, at=one.at, who=one.who)
+        for one in context.policies.projects()
     ]
 
 
 @router.get("/projects/{project:path}/retry-policy")
-def read_project_policy(project: Project, hub: Parts, _: Reader, response: Response) -> PolicyOut:
-    """The policy in force for a project."""
-    return _shown(hub, project, response)
+def read_project_policy(project: Project, context: Context, _: Reader, response: Response) -> PolicyOut:
+    """The effective policy of a project."""
+    return _read(context, project, response)
 
 
 @router.put("/projects/{project:path}/retry-policy")
 def change_project_policy(
-    project: Project, policy: PolicyIn, hub: Parts, who: Admin, response: Response, if_match: IfMatch = None
+    project: Project, policy: PolicyIn, context: Context, principal: Admin, response: Response, if_match: IfMatch = None
 ) -> PolicyOut:
-    """Set a project's own, whole; what it leaves out it has from the default."""
-    return _changed(hub, project, policy, who.name, if_match, response)
+    """Replace a project's policy settings; omitted values come from the default policy."""
+    return _replace(context, project, policy, principal.name, if_match, response)
 
 
 @router.get("/projects/{project:path}/retry-policy/effective")
-def effective(project: Project, hub: Parts, _: Reader) -> EffectivePolicy:
-    """Every value in force for a project, and where it comes from."""
+def effective(project: Project, context: Context, _: Reader) -> EffectivePolicy:
+    """Every effective value of a project, with the layer that sets it."""
     values = [
-        Value(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # our own words
-        for key, (value, origin) in hub.policies.origins(project).items()
+        PolicyValue(key=key, value=value, origin=origin)  # type: ignore[arg-type]  # a literal of PolicyValue.origin
+        for key, (value, origin) in context.policies.origins(project).items()
     ]
-    out = policy_out(hub.policies.effective(project), project, hub.policies.stored(project))
+    out = policy_out(context.policies.effective(project), project, context.policies.stored(project))
     return EffectivePolicy(project=project, policy=out, values=values)
 
 
-def _shown(hub: AppContext, project: str, response: Response) -> PolicyOut:
-    stored = hub.policies.stored(project)
+def _read(context: AppContext, project: str, response: Response) -> PolicyOut:
+    stored = context.policies.stored(project)
     response.headers["etag"] = f'"{stored.version}"'
-    return policy_out(hub.policies.effective(project), project or "default", stored)
+    return policy_out(context.policies.effective(project), project or "default", stored)
 
 
-def _changed(
-    hub: AppContext, project: str, policy: PolicyIn, who: str, if_match: str | None, response: Response
+def _replace(
+    context: AppContext, project: str, policy: PolicyIn, principal: str, if_match: str | None, response: Response
 ) -> PolicyOut:
     if if_match is None:
-        raise ApiProblem(428, 'say which version you change: the header If-Match with its ETag ("0" for none yet)')
+        raise ApiProblem(
+            428, 'If-Match is required: send the ETag of the version to replace ("0" if there is none yet)'
+        )
     version = if_match.removeprefix("W/").strip('"')
-    if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # no version is that long
-        raise ApiProblem(412, "the header If-Match must have the ETag that was read", field="If-Match")
-    table = table_of(policy)
-    made = hub.policies.with_stored(table, project)
-    stored = put_setting(hub.journal, project_key(project) if project else DEFAULT, table, who, expected=int(version))
+    if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # fits an integer column
+        raise ApiProblem(412, "If-Match must be the ETag of the version that was read", field="If-Match")
+    table = policy_settings(policy)
+    candidate = context.policies.with_stored(table, project)
+    stored = put_setting(
+        context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=int(version)
+    )
     response.headers["etag"] = f'"{stored.version}"'
-    return policy_out(made, project or "default", stored)
+    return policy_out(candidate, project or "default", stored)
 
 
-# -- between the wire and our own tables --------------------------------------------------------------
+# -- conversion between the API and policy settings ---------------------------------------------------
 
-SHORT: Final = {
+FIELD_NAMES: Final = {
     "maxRetries": "retries",
     "backoffBase": "backoff.base",
     "backoffMultiplier": "backoff.multiplier",
@@ -176,43 +184,43 @@ SHORT: Final = {
 }
 
 
-def table_of(policy: PolicyIn) -> dict[str, Any]:
-    """What is set: the TOML or the settings, and the short names over them."""
+def policy_settings(policy: PolicyIn) -> dict[str, Any]:
+    """Return the settings of a request: its TOML or settings, overridden by the named fields."""
     if policy.toml is not None and policy.settings is not None:
-        raise ApiProblem(422, "give `toml` or `settings`, not both", field="toml")
-    table = _parsed(policy.toml) if policy.toml is not None else dict(policy.settings or {})
-    told = policy.model_dump(by_alias=True, exclude_none=True)
-    for short, key in SHORT.items():
-        if short not in told:
+        raise ApiProblem(422, "`toml` and `settings` are mutually exclusive", field="toml")
+    table = _parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
+    fields = policy.model_dump(by_alias=True, exclude_none=True)
+    for field, key in FIELD_NAMES.items():
+        if field not in fields:
             continue
         outer, _, inner = key.partition(".")
         if inner:
             within = table.get(outer, {})
             if not isinstance(within, dict):
                 raise ConfigError(outer, within, "a table")
-            table[outer] = {**within, inner: told[short]}
+            table[outer] = {**within, inner: fields[field]}
         else:
-            table[outer] = told[short]
+            table[outer] = fields[field]
     return table
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ApiProblem(422, f"toml: is not TOML: {error}", field="toml") from None
+        raise ApiProblem(422, f"toml: invalid TOML: {error}", field="toml") from None
 
 
-def _short(key: str) -> str:
-    """The name on the wire of one of our keys, where it has one."""
+def _field_name(key: str) -> str:
+    """Return the API's field name of a settings key, if it has one."""
     own = key.removeprefix("policy.")
-    return next((short for short, one in SHORT.items() if one == own), own)
+    return next((field for field, one in FIELD_NAMES.items() if one == own), own)
 
 
 def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
-    """A policy as it is sent."""
+    """Return the response model of a policy."""
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.action is Action.RETRY)
-    most = worst_case(policy)
+    worst = worst_case(policy)
     table = dict(stored.body or {})
     if "ladder" in table and not isinstance(table["ladder"], str | dict):
         table.pop("ladder")
@@ -231,8 +239,8 @@ def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
         version=stored.version,
         settings=table,
         toml=to_toml(table),
-        worst_attempts=most.attempts,
-        worst_seconds=most.seconds,
-        worst_dollars=most.dollars,
+        worst_attempts=worst.attempts,
+        worst_seconds=worst.seconds,
+        worst_dollars=worst.dollars,
         waits=[policy.backoff.ceiling(n) for n in range(1, min(retries, 10) + 1)],
     )

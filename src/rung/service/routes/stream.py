@@ -1,8 +1,8 @@
-"""The event stream: the journal's events as they come, each encoded once for all who listen, none lost.
+"""Server-sent event stream of the journal: each event is encoded once for all listeners, and none is lost.
 
-One thread reads what is new in the journal into a ring. Each listener has only a place in it: one that falls
-behind the ring reads the rest from the journal itself, so nobody's slowness costs memory, and a listener that
-comes back says the last event it has seen.
+One thread polls the journal and appends new events to a ring buffer. A listener only holds a position in the ring.
+A listener that falls behind the ring reads the missing events from the journal, so a slow client costs no memory.
+A reconnecting client sends the id of the last event it received.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Readable
     from rung.store.queries.live import StreamedEvent
 
-RING: Final = 4_096
-PAGE: Final = 500
-JOINED: Final = 16  # chunks that are kept for the next listener at the same place
-PAUSE: Final = 0.1  # between looks at the journal
-ALIVE: Final = 15.0  # seconds after which a listener hears at least that we are there
-TEXT: Final = 300  # characters of a text in an event
-LEFT_OUT: Final = frozenset(
+RING_SIZE: Final = 4_096
+PAGE_SIZE: Final = 500
+MAX_CACHED_CHUNKS: Final = 16  # joined chunks shared by listeners at the same position
+POLL_SECONDS: Final = 0.1
+KEEPALIVE_SECONDS: Final = 15.0  # a comment is sent after this long without an event
+MAX_TEXT_CHARS: Final = 300
+OMITTED_FIELDS: Final = frozenset(
     {
         "v",
         "name",
@@ -47,183 +47,196 @@ LEFT_OUT: Final = frozenset(
         "used",
         "deadline",
     }
-)  # said already, long, or of no use to whoever only looks on: the incident itself has it all
+)  # duplicated beside the event, long, or not shown live; the incident route returns them
 
 
 class StreamEntry(NamedTuple):
-    """One event, ready to send."""
+    """One event, encoded for sending."""
 
-    place: int  # in the ring, from the beginning of the service
+    position: int  # in the ring, counted from the start of the service
     seq: int
     incident: str
     session: str
     project: str
     name: str
-    sent: bytes
+    payload: bytes
 
 
 class StreamFilter(NamedTuple):
-    """What a listener wants to hear; empty: all of it."""
+    """Filter of one listener; an empty field matches everything."""
 
     incident: str = ""
     session: str = ""
     project: str = ""
     name: str = ""
 
-    def takes(self, entry: StreamEntry) -> bool:
-        """Is this one for them?"""
+    def matches(self, entry: StreamEntry) -> bool:
+        """Return whether the filter accepts this entry."""
         return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
 
 
-class EventSubscription:
-    """The events of a journal, for any number of listeners."""
+class EventBroadcaster:
+    """Broadcasts a journal's events to any number of listeners."""
 
-    def __init__(self, journal: Readable, *, ring: int = RING, page: int = PAGE) -> None:
+    def __init__(self, journal: Readable, *, ring: int = RING_SIZE, page: int = PAGE_SIZE) -> None:
         self._journal = journal
-        self._size = ring
-        self._page = page
+        self._ring_size = ring
+        self._page_size = page
         self._ring: list[StreamEntry] = []
-        self._places = 0
-        self._seq = 0  # the last event the thread has read
-        self._taken = 0  # the last event the ring was given
-        self._traced = 0
-        self._joined: dict[tuple[int, int, StreamFilter], bytes] = {}
+        self._end_position = 0
+        self._seq = 0  # last event read by the thread
+        self._last_seq = 0  # last event appended to the ring
+        self._last_audit_seq = 0
+        self._chunk_cache: dict[tuple[int, int, StreamFilter], bytes] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news = asyncio.Event()
-        self._ended = threading.Event()
+        self._changed = asyncio.Event()
+        self._closed = threading.Event()
         self.listeners = 0
 
     @property
     def seq(self) -> int:
-        """The last event there is."""
-        return self._taken
+        """Return the sequence number of the last broadcast event."""
+        return self._last_seq
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to read, from now on."""
+        """Start polling the journal for events from now on."""
         self._loop = loop
-        self._seq, self._traced = last_event(self._journal), last_act(self._journal)
-        self._taken = self._seq
+        self._seq, self._last_audit_seq = last_event(self._journal), last_act(self._journal)
+        self._last_seq = self._seq
         threading.Thread(target=self._read, name="rung-stream", daemon=True).start()
 
-    def end(self) -> None:
-        """End every stream: a server with one open would not stop. May be called from a signal handler."""
-        self._ended.set()
+    def close(self) -> None:
+        """Close all streams, since a server does not stop while one is open. Safe in a signal handler."""
+        self._closed.set()
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: there is nobody left
-                self._loop.call_soon_threadsafe(self._tell)
+            with suppress(RuntimeError):  # the loop is closed: no listeners are left
+                self._loop.call_soon_threadsafe(self._wake_listeners)
 
-    # -- in the thread --------------------------------------------------------------------------------
+    # -- polling thread -------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        while not self._ended.wait(PAUSE):
-            with suppress(Exception):  # a store in trouble is looked at again
-                while fresh := self._fresh():
-                    assert self._loop is not None  # noqa: S101  # started
-                    self._loop.call_soon_threadsafe(self._take, fresh)
+        while not self._closed.wait(POLL_SECONDS):
+            with suppress(Exception):  # store unavailable: the next poll tries again
+                while entries := self._read_new():
+                    assert self._loop is not None  # noqa: S101  # set by start
+                    self._loop.call_soon_threadsafe(self._append, entries)
 
-    def _fresh(self) -> list[tuple[Any, ...]]:
+    def _read_new(self) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
-        for row in streamed_events(self._journal, self._seq, self._page):
-            found.append((row.seq, *_named(row), encoded(row)))
+        for row in streamed_events(self._journal, self._seq, self._page_size):
+            found.append((row.seq, *_filter_fields(row), encode_event(row)))
             self._seq = row.seq
-        for act in acts_after(self._journal, self._traced, self._page):
-            self._traced = act.seq
-            data = json.dumps({"at": act.at, "who": act.who, "action": act.action, "subject": act.subject})
+        for audit in acts_after(self._journal, self._last_audit_seq, self._page_size):
+            self._last_audit_seq = audit.seq
+            data = json.dumps({"at": audit.at, "who": audit.who, "action": audit.action, "subject": audit.subject})
             found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode()))
         return found
 
-    # -- in the loop ----------------------------------------------------------------------------------
+    # -- event loop -----------------------------------------------------------------------------------
 
-    def _take(self, fresh: list[tuple[Any, ...]]) -> None:
-        for row in fresh:
-            self._ring.append(StreamEntry(self._places, *row))
-            self._places += 1
-            self._taken = max(self._taken, row[0])
-        if len(self._ring) > self._size:
-            del self._ring[: len(self._ring) - self._size]
-        self._tell()
+    def _append(self, entries: list[tuple[Any, ...]]) -> None:
+        for row in entries:
+            self._ring.append(StreamEntry(self._end_position, *row))
+            self._end_position += 1
+            self._last_seq = max(self._last_seq, row[0])
+        if len(self._ring) > self._ring_size:
+            del self._ring[: len(self._ring) - self._ring_size]
+        self._wake_listeners()
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def _wake_listeners(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
-    async def listen(self, since: int | None, only: StreamFilter) -> AsyncGenerator[bytes, None]:
-        """What a listener is sent, from the event after `since` on, or from now on."""
+    async def subscribe(self, since: int | None, stream_filter: StreamFilter) -> AsyncGenerator[bytes, None]:
+        """Yield the chunks for one listener, starting after event `since`, or with the next event."""
         self.listeners += 1
         try:
-            place, seen = self._places, self._taken
+            position, sent_seq = self._end_position, self._last_seq
             yield b"retry: 2000\nevent: hello\ndata: {}\n\n"
             if since is not None:
-                async for chunk in self._catch_up(since, seen, only):
+                async for chunk in self._catch_up(since, sent_seq, stream_filter):
                     yield chunk
-            while not self._ended.is_set():
-                news = self._news
-                if place == self._places:
+            while not self._closed.is_set():
+                changed = self._changed
+                if position == self._end_position:
                     try:
-                        await asyncio.wait_for(news.wait(), ALIVE)
+                        await asyncio.wait_for(changed.wait(), KEEPALIVE_SECONDS)
                     except TimeoutError:
                         yield b": alive\n\n"
                     continue
-                oldest = self._ring[0].place
-                if place < oldest:  # too slow for the ring: the journal has it all
-                    upto, place = next((entry.seq for entry in self._ring if entry.seq), self._taken + 1) - 1, oldest
-                    async for chunk in self._catch_up(seen, upto, only):
+                oldest = self._ring[0].position
+                if position < oldest:  # the listener fell behind the ring: read the missing events from the journal
+                    last, position = (
+                        next((entry.seq for entry in self._ring if entry.seq), self._last_seq + 1) - 1,
+                        oldest,
+                    )
+                    async for chunk in self._catch_up(sent_seq, last, stream_filter):
                         yield chunk
-                    seen = upto
+                    sent_seq = last
                     continue
-                chunk, seen, place = self._since(place, only), max(seen, self._taken), self._places
+                chunk, sent_seq, position = (
+                    self._chunk_from(position, stream_filter),
+                    max(sent_seq, self._last_seq),
+                    self._end_position,
+                )
                 if chunk:
                     yield chunk
         finally:
             self.listeners -= 1
 
-    def _since(self, place: int, only: StreamFilter) -> bytes:
-        """What the ring has from a place on; put together once for all who are at that place."""
-        key = (place, self._places, only)
-        if key not in self._joined:
-            if len(self._joined) >= JOINED:
-                self._joined.clear()
-            fresh = self._ring[place - self._ring[0].place :]
-            self._joined[key] = b"".join(entry.sent for entry in fresh if entry.name == "act" or only.takes(entry))
-        return self._joined[key]
+    def _chunk_from(self, position: int, stream_filter: StreamFilter) -> bytes:
+        """Return the ring's entries from a position as one chunk, cached for listeners at the same position."""
+        key = (position, self._end_position, stream_filter)
+        if key not in self._chunk_cache:
+            if len(self._chunk_cache) >= MAX_CACHED_CHUNKS:
+                self._chunk_cache.clear()
+            entries = self._ring[position - self._ring[0].position :]
+            self._chunk_cache[key] = b"".join(
+                entry.payload for entry in entries if entry.name == "act" or stream_filter.matches(entry)
+            )
+        return self._chunk_cache[key]
 
-    async def _catch_up(self, since: int, upto: int, only: StreamFilter) -> AsyncIterator[bytes]:
-        while since < upto:
-            rows = await asyncio.to_thread(streamed_events, self._journal, since, self._page, upto)
+    async def _catch_up(self, since: int, last: int, stream_filter: StreamFilter) -> AsyncIterator[bytes]:
+        while since < last:
+            rows = await asyncio.to_thread(streamed_events, self._journal, since, self._page_size, last)
             if not rows:
                 return
             since = rows[-1].seq
-            entries = (StreamEntry(0, row.seq, *_named(row), encoded(row)) for row in rows)
-            chunk = b"".join(entry.sent for entry in entries if only.takes(entry))
+            entries = (StreamEntry(0, row.seq, *_filter_fields(row), encode_event(row)) for row in rows)
+            chunk = b"".join(entry.payload for entry in entries if stream_filter.matches(entry))
             if chunk:
                 yield chunk
 
 
-def _named(row: StreamedEvent) -> tuple[str, str, str, str]:
+def _filter_fields(row: StreamedEvent) -> tuple[str, str, str, str]:
     return row.incident, row.session, row.project, row.name
 
 
-def encoded(row: StreamedEvent) -> bytes:
-    """An event as it is sent: all there is, but for what is long."""
+def encode_event(row: StreamedEvent) -> bytes:
+    """Encode an event as a server-sent event, without its long fields."""
     seq, incident, n, at, name, body, project, session, status = row
     data = {
         "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project, "session": session,
-        "status": status, "event": brief(json.loads(body), whole=True),
+        "status": status, "event": shorten(json.loads(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
-def brief(value: Any, *, whole: bool = False) -> Any:
-    """The value with long texts cut and bulk left out; of the whole event also what is said beside it."""
+def shorten(value: Any, *, whole: bool = False) -> Any:
+    """Truncate long texts and drop bulky fields; `whole`: the value is the event itself, so drop its name too."""
     if isinstance(value, str):
-        return value if len(value) <= TEXT else value[: TEXT - 1] + "…"
+        return value if len(value) <= MAX_TEXT_CHARS else value[: MAX_TEXT_CHARS - 1] + "…"
     if isinstance(value, dict):
-        return {key: brief(item) for key, item in value.items() if key not in LEFT_OUT or (key == "name" and not whole)}
-    return [brief(item) for item in value] if isinstance(value, list) else value
+        return {
+            key: shorten(item)
+            for key, item in value.items()
+            if key not in OMITTED_FIELDS or (key == "name" and not whole)
+        }
+    return [shorten(item) for item in value] if isinstance(value, list) else value
 
 
 class EventStream(Response):
-    """Sent as it comes, by the plainest way there is: hundreds may listen."""
+    """Streaming response on plain ASGI, which keeps the cost per listener low."""
 
     media_type = "text/event-stream"
 
@@ -233,30 +246,30 @@ class EventStream(Response):
         self._chunks = chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
-        """Send until it ends or nobody is there any more."""
+        """Send chunks until the stream ends or the client disconnects."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_gone(receive))
-        gone.add_done_callback(_cancel(asyncio.current_task()))
+        disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
+        disconnected.add_done_callback(_canceller(asyncio.current_task()))
         try:
             async for chunk in self._chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except asyncio.CancelledError:
-            if not gone.done():
+            if not disconnected.done():
                 raise
         finally:
-            gone.cancel()
+            disconnected.cancel()
             await self._chunks.aclose()
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _cancel(task: asyncio.Task[Any] | None) -> Callable[[asyncio.Future[None]], None]:
-    def cancel(gone: asyncio.Future[None]) -> None:
-        if task is not None and not gone.cancelled():
+def _canceller(task: asyncio.Task[Any] | None) -> Callable[[asyncio.Future[None]], None]:
+    def cancel(disconnected: asyncio.Future[None]) -> None:
+        if task is not None and not disconnected.cancelled():
             task.cancel()
 
     return cancel

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class MessageCount(ApiModel):
-    """A message and how often it came."""
+    """An error message and its number of occurrences."""
 
     message: str
     count: int
@@ -23,8 +23,8 @@ class MessageCount(ApiModel):
     state: str
 
 
-class DayRate(ApiModel):
-    """One day: failures, and of how many attempts."""
+class DailyFailureRate(ApiModel):
+    """Attempts and failures of one day."""
 
     day: str
     at: float
@@ -33,8 +33,8 @@ class DayRate(ApiModel):
     rate: float
 
 
-class RateOut(ApiModel):
-    """Failures by something, with the attempts they are a share of."""
+class FailureRate(ApiModel):
+    """Failure rate of one group: a kind, a model, a project, a day and so on."""
 
     key: str
     attempts: int
@@ -44,7 +44,7 @@ class RateOut(ApiModel):
 
 
 class FailureAnalytics(ApiModel):
-    """What fails, how often, and of how many."""
+    """Failure counts and rates, with the most frequent error messages."""
 
     total_failures: int
     total_attempts: int
@@ -52,13 +52,13 @@ class FailureAnalytics(ApiModel):
     by_error_type: dict[str, int]
     by_model: dict[str, int]
     top_error_messages: list[MessageCount]
-    failure_rate_by_day: list[DayRate]
+    failure_rate_by_day: list[DailyFailureRate]
     by: str
-    rates: list[RateOut]
+    rates: list[FailureRate]
 
 
-class RecoveryOut(ApiModel):
-    """How incidents of a kind ended."""
+class RecoveryStats(ApiModel):
+    """Outcomes of the incidents whose first failure has this kind."""
 
     kind: str
     incidents: int
@@ -73,8 +73,8 @@ class RecoveryOut(ApiModel):
     escalations: int
 
 
-class RescueOut(ApiModel):
-    """What a rung, prompt or model saved, at what price."""
+class RungEffectOut(ApiModel):
+    """Recoveries by a rung, prompt or model, with their time and cost."""
 
     rung: str
     prompt: str
@@ -87,25 +87,25 @@ class RescueOut(ApiModel):
     mean_seconds: float | None = None
 
 
-class DayValue(ApiModel):
-    """A figure on one day."""
+class DailyValue(ApiModel):
+    """One figure on one day."""
 
     at: float
     value: float | None
 
 
-class Tile(ApiModel):
-    """One figure of success, with its goal and its trend by day."""
+class KpiTile(ApiModel):
+    """One key performance indicator, with its goal and its daily trend."""
 
     id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
     value: float | None
     goal: float | None
     of: int
-    trend: list[DayValue]
+    trend: list[DailyValue]
 
 
-class GroupOut(ApiModel):
-    """Failures that are the same trouble."""
+class FailureGroupOut(ApiModel):
+    """A group of failures with the same fingerprint."""
 
     project: str
     fingerprint: str
@@ -121,6 +121,6 @@ class GroupOut(ApiModel):
 
 
 class SnoozeIn(ApiModel):
-    """How long nobody wants to hear of it."""
+    """How long to mute a failure group."""
 
-    hours: Annotated[Number, Field(gt=0, le=8_760)] = 24.0
+    hours: Annotated[StrictNumber, Field(gt=0, le=8_760)] = 24.0

@@ -12,32 +12,32 @@ from pydantic.alias_generators import to_camel
 
 
 class ApiModel(BaseModel):
-    """What is sent and taken; a field that does not exist is refused."""
+    """Base of all request and response models; rejects unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", allow_inf_nan=False)
 
 
-def _whole(value: Any) -> Any:
-    """JSON knows one kind of number: 3.0 is 3; but true is none, and neither is a text."""
+def _check_integer(value: Any) -> Any:
+    """Reject booleans and strings, which pydantic would coerce; 3.0 still counts as the integer 3."""
     if isinstance(value, bool | str):
-        raise ValueError("a whole number is wanted")  # noqa: TRY004  # pydantic's way
+        raise ValueError("must be a whole number")  # noqa: TRY004  # pydantic turns ValueError into a validation error
     return value
 
 
-def _number(value: Any) -> Any:
+def _check_number(value: Any) -> Any:
     if isinstance(value, bool | str):
-        raise ValueError("a number is wanted")  # noqa: TRY004  # pydantic's way
+        raise ValueError("must be a number")  # noqa: TRY004  # pydantic turns ValueError into a validation error
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
-Number = Annotated[float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
-Text = Annotated[str, Field(max_length=200)]
+StrictInteger = Annotated[int, BeforeValidator(_check_integer), WithJsonSchema({"type": "integer"})]
+StrictNumber = Annotated[float, BeforeValidator(_check_number), WithJsonSchema({"type": "number"})]
+ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=200_000)]
 
 
-class Done(ApiModel):
-    """What came of an act."""
+class ActionResult(ApiModel):
+    """Result of a write request."""
 
     how: Literal["ordered", "replayed", "answered", "switched", "said"]
     incident: str | None = None

@@ -6,19 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class BudgetsIn(ApiModel):
-    """What may be spent, in US dollars: in a month by all, by each project, and by any one session."""
+    """Spend limits in US dollars: per month in total, per month and project, and per session."""
 
-    monthly: Annotated[Number, Field(ge=0, le=1e9)] | None = None
-    session: Annotated[Number, Field(ge=0, le=1e9)] | None = None
-    projects: dict[str, Annotated[Number, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
+    monthly: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
+    session: Annotated[StrictNumber, Field(ge=0, le=1e9)] | None = None
+    projects: dict[str, Annotated[StrictNumber, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
 
 
 class BudgetOut(ApiModel):
-    """One budget and what is spent of it."""
+    """One budget and the amount spent of it."""
 
     id: str
     scope: Literal["month", "project", "session"]
@@ -31,7 +31,7 @@ class BudgetOut(ApiModel):
 
 
 class BudgetsOut(ApiModel):
-    """The budgets."""
+    """All budgets, with their version for If-Match."""
 
     monthly: float | None
     session: float | None

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rung.service.schemas.base import ApiModel
-from rung.service.schemas.incidents import Moment
+from rung.service.schemas.incidents import TimelineEntry
 
-Act = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
+TaskAction = Literal["tell", "fix", "approve", "reject", "reset", "exit"]
 
 
-class LeaderOut(ApiModel):
-    """The conductor or its watchdog."""
+class CoordinatorOut(ApiModel):
+    """Status of a crew's conductor or watchdog."""
 
     state: str
     heartbeat_at: float | None
@@ -21,13 +21,13 @@ class LeaderOut(ApiModel):
 
 
 class CrewOut(ApiModel):
-    """A crew: who leads it, how many tasks are where, and why nothing is given out if that is so."""
+    """A crew: its conductor and watchdog, task counts by state, and why dispatch is paused, if it is."""
 
     name: str
     place: str
     trouble: str
-    conductor: LeaderOut | None
-    watchdog: LeaderOut | None
+    conductor: CoordinatorOut | None
+    watchdog: CoordinatorOut | None
     counts: dict[str, int]
     tasks: int
     for_person: int
@@ -54,14 +54,14 @@ class TaskOut(ApiModel):
 
 
 class TaskPage(ApiModel):
-    """Tasks, those that need a person first."""
+    """A page of tasks, those that need a person first."""
 
     items: list[TaskOut]
     next_cursor: str | None
 
 
 class CrewMessage(ApiModel):
-    """What somebody said about a task."""
+    """A message about a task."""
 
     id: int
     sender: str
@@ -70,8 +70,8 @@ class CrewMessage(ApiModel):
     at: float | None
 
 
-class WorkerOut(ApiModel):
-    """A process that was started for a task."""
+class WorkerProcessOut(ApiModel):
+    """A worker process launched for a task."""
 
     session: str
     launched_at: float | None
@@ -81,7 +81,7 @@ class WorkerOut(ApiModel):
 
 
 class TaskDetail(TaskOut):
-    """A task, whole."""
+    """A task with its messages, worker processes and recovery timeline."""
 
     instruction_path: str
     depends_on: list[str]
@@ -97,20 +97,20 @@ class TaskDetail(TaskOut):
     started_at: float | None
     completed_at: float | None
     incident: str | None
-    can: list[Act]
+    can: list[TaskAction]
     messages: list[CrewMessage]
-    workers: list[WorkerOut]
-    story: list[Moment]
+    workers: list[WorkerProcessOut]
+    story: list[TimelineEntry]
 
 
-class WordsIn(ApiModel):
-    """What a person says."""
+class OperatorMessageIn(ApiModel):
+    """A message from the operator to a task's worker."""
 
     words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
 
 
 class StopIn(ApiModel):
-    """Why a crew is to end; handed over, another conductor goes on with it."""
+    """Stop request for a crew; with handOver, only the conductor stops and another takes over."""
 
     why: Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] = "a person asked"
     hand_over: Annotated[bool, Field(strict=True)] = False

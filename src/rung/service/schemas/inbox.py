@@ -11,7 +11,7 @@ from rung.service.schemas.incidents import AskOut
 
 
 class InboxItem(ApiModel):
-    """Something that waits for a person."""
+    """An item that waits for a person."""
 
     id: str
     kind: Literal["ask", "task", "blocked", "budget", "crash", "group"]
@@ -25,6 +25,6 @@ class InboxItem(ApiModel):
 
 
 class NotificationsIn(ApiModel):
-    """Where to tell people what waits for them: a webhook that takes Slack's shape. Empty: nowhere."""
+    """Webhook URL for inbox notifications, in Slack's message format. Empty: no notifications."""
 
     webhook: Annotated[str, Field(max_length=2_000)] = ""

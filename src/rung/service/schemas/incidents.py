@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Text
+from rung.service.schemas.base import ApiModel, ShortText
 
 
-class Retry(ApiModel):
-    """What a waiting recovery waits for: which attempt comes next, of how many, and when."""
+class ScheduledRetry(ApiModel):
+    """The next scheduled attempt of a recovery: its number, the maximum, and its time."""
 
     attempt: int
     of: int | None
@@ -18,7 +18,7 @@ class Retry(ApiModel):
 
 
 class IncidentOut(ApiModel):
-    """One recovery."""
+    """One incident: the recovery of one request."""
 
     id: str
     project: str
@@ -51,7 +51,7 @@ class IncidentPage(ApiModel):
 
 
 class RungOut(ApiModel):
-    """A rung of an incident's ladder, and what was done on it."""
+    """A rung of an incident's ladder, with its tries, time and cost."""
 
     name: str
     action: str
@@ -64,8 +64,8 @@ class RungOut(ApiModel):
     dollars: float
 
 
-class Moment(ApiModel):
-    """One event, told."""
+class TimelineEntry(ApiModel):
+    """One event of the timeline, as text."""
 
     n: int
     at: float
@@ -77,7 +77,7 @@ class Moment(ApiModel):
 
 
 class FieldChange(ApiModel):
-    """What a rung changed in the request."""
+    """A request field changed by a rung."""
 
     n: int
     at: float
@@ -86,8 +86,8 @@ class FieldChange(ApiModel):
     after: str
 
 
-class Choice(ApiModel):
-    """An answer that can be given."""
+class AskOption(ApiModel):
+    """An option that answers a question."""
 
     id: str
     label: str
@@ -101,24 +101,24 @@ class AskOut(ApiModel):
     at: float
     project: str
     question: str
-    options: list[Choice]
+    options: list[AskOption]
     estimate: float | None
 
 
 class IncidentDetail(IncidentOut):
-    """An incident, whole."""
+    """An incident with its ladder, timeline, request changes and outcome."""
 
     rungs: list[RungOut]
-    timeline: list[Moment]
+    timeline: list[TimelineEntry]
     changes: list[FieldChange]
     outcome: dict[str, Any]
     ask: AskOut | None
-    retry: Retry | None
+    retry: ScheduledRetry | None
     result: str | None
 
 
 class AnswerIn(ApiModel):
-    """The chosen option."""
+    """The option a person chose."""
 
-    option: Text
+    option: ShortText
     note: Annotated[str, Field(max_length=2_000)] = ""

@@ -6,26 +6,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, Number, Text, Whole
+from rung.service.schemas.base import ApiModel, LongText, ShortText, StrictInteger, StrictNumber
 
 
 class PolicyIn(ApiModel):
-    """A policy as it is set. The short names are for the commonest settings; `settings` takes all of ours."""
+    """A policy to store: named fields for the most common settings; `settings` or `toml` for all of them."""
 
-    name: Text | None = None
-    max_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
-    backoff_base: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    backoff_multiplier: Annotated[Number, Field(ge=1, le=1_000)] | None = None
-    max_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    retryable_errors: Annotated[list[Text], Field(max_length=100)] | None = None
+    name: ShortText | None = None
+    max_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
+    backoff_base: Annotated[StrictNumber, Field(ge=0, le=86_400)] | None = None
+    backoff_multiplier: Annotated[StrictNumber, Field(ge=1, le=1_000)] | None = None
+    max_backoff: Annotated[StrictNumber, Field(ge=0, le=86_400)] | None = None
+    retryable_errors: Annotated[list[ShortText], Field(max_length=100)] | None = None
     auto_escalate: Annotated[bool, Field(strict=True)] | None = None
-    escalate_after_retries: Annotated[Whole, Field(ge=0, le=1_000)] | None = None
+    escalate_after_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
     settings: dict[str, Any] | None = None
     toml: LongText | None = None
 
 
 class PolicyOut(ApiModel):
-    """A policy in force."""
+    """An effective policy."""
 
     id: str
     name: str
@@ -46,8 +46,8 @@ class PolicyOut(ApiModel):
     waits: list[float]
 
 
-class Value(ApiModel):
-    """A value in force, and where it comes from."""
+class PolicyValue(ApiModel):
+    """An effective value and the layer that sets it."""
 
     key: str
     value: Any
@@ -55,15 +55,15 @@ class Value(ApiModel):
 
 
 class EffectivePolicy(ApiModel):
-    """What holds for a project."""
+    """The effective policy of a project, with the origin of each value."""
 
     project: str
     policy: PolicyOut
-    values: list[Value]
+    values: list[PolicyValue]
 
 
-class Template(ApiModel):
-    """A policy to begin with."""
+class PolicyTemplate(ApiModel):
+    """A policy template."""
 
     id: str
     about: str
@@ -71,7 +71,7 @@ class Template(ApiModel):
 
 
 class ProjectPolicy(ApiModel):
-    """A project that has settings of its own."""
+    """A project with its own policy settings."""
 
     project: str
     version: int
@@ -79,8 +79,8 @@ class ProjectPolicy(ApiModel):
     who: str
 
 
-class Valid(ApiModel):
-    """What is wrong with a policy, if anything."""
+class PolicyValidation(ApiModel):
+    """Result of a policy validation."""
 
     valid: bool
     field: str | None = None
@@ -89,15 +89,15 @@ class Valid(ApiModel):
 
 
 class BacktestIn(ApiModel):
-    """What would this policy have done?"""
+    """A policy to replay against recorded incidents."""
 
     policy: PolicyIn
-    project: Text | None = None
-    since: Number | None = None
+    project: ShortText | None = None
+    since: StrictNumber | None = None
 
 
-class Differing(ApiModel):
-    """One incident that would have gone otherwise."""
+class BacktestDifference(ApiModel):
+    """One incident in which the policy would have decided differently."""
 
     incident: str
     words: str
@@ -105,7 +105,7 @@ class Differing(ApiModel):
 
 
 class BacktestOut(ApiModel):
-    """What would have been different, and what cannot be known."""
+    """Differences between the recorded decisions and the policy's, and the limits of the comparison."""
 
     incidents: int
     same: int
@@ -116,5 +116,5 @@ class BacktestOut(ApiModel):
     attempts_saved: int
     seconds_saved: float
     dollars_saved: float
-    differing: list[Differing]
+    differing: list[BacktestDifference]
     cannot_know: list[str]

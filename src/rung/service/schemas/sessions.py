@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, Text
-from rung.service.schemas.incidents import IncidentOut, Retry
+from rung.service.schemas.base import ApiModel, LongText, ShortText
+from rung.service.schemas.incidents import IncidentOut, ScheduledRetry
 
 SessionStatus = Literal[
     "running", "retrying", "waiting", "succeeded", "recovered", "partial", "blocked", "failed", "open", ""
@@ -15,7 +15,7 @@ SessionStatus = Literal[
 
 
 class LastFailure(ApiModel):
-    """The failure a session last met."""
+    """The last failure of a session."""
 
     kind: str
     message: str
@@ -23,7 +23,7 @@ class LastFailure(ApiModel):
 
 
 class SessionOut(ApiModel):
-    """One agent's session."""
+    """One session of an agent."""
 
     id: str
     project: str
@@ -38,7 +38,7 @@ class SessionOut(ApiModel):
     failures: int
     dollars: float
     last_failure: LastFailure | None
-    retry: Retry | None
+    retry: ScheduledRetry | None
 
 
 class SessionPage(ApiModel):
@@ -67,8 +67,8 @@ class AttemptOut(ApiModel):
     rule: str
 
 
-class Escalation(ApiModel):
-    """A change of model."""
+class ModelChange(ApiModel):
+    """A model change in a session."""
 
     from_model: str
     to_model: str
@@ -79,8 +79,8 @@ class Escalation(ApiModel):
     by: str
 
 
-class SpentOn(ApiModel):
-    """What a model cost in a session."""
+class ModelCost(ApiModel):
+    """Attempts and cost of one model in a session."""
 
     model: str
     attempts: int
@@ -88,24 +88,24 @@ class SpentOn(ApiModel):
 
 
 class SessionDetail(SessionOut):
-    """A session, whole."""
+    """A session with its attempts, recoveries, model changes and costs."""
 
     attempts_made: list[AttemptOut]
     recoveries: list[IncidentOut]
-    model_changes: list[Escalation]
-    cost: list[SpentOn]
+    model_changes: list[ModelChange]
+    cost: list[ModelCost]
 
 
 class RetryIn(ApiModel):
-    """Try again: as it was, told of the error, on another model, or with a prompt of one's own."""
+    """A manual retry: unchanged, with the error in the prompt, on another model, or with a new prompt."""
 
     mode: Literal["plain", "context", "model", "prompt"] = "plain"
-    model: Text | None = None
+    model: ShortText | None = None
     prompt: LongText | None = None
 
 
-class Preview(ApiModel):
-    """What would be sent."""
+class RetryPreview(ApiModel):
+    """The request that a retry with error context would send."""
 
     incident: str
     prompt: str
@@ -117,14 +117,14 @@ class Preview(ApiModel):
 
 
 class EscalateIn(ApiModel):
-    """To which model, or the token of the estimate that is confirmed."""
+    """The target model, or the token that confirms an estimate."""
 
-    to_model: Text | None = None
+    to_model: ShortText | None = None
     confirm: Annotated[str, Field(max_length=500)] | None = None
 
 
 class EscalateOut(ApiModel):
-    """An estimate to confirm, or that it is done."""
+    """A cost estimate to confirm, or the confirmation of the change."""
 
     from_model: str
     to_model: str

@@ -1,1 +1,1 @@
-"""The table a crew shares: tasks and messages that workers of any kind read and write, on SQLite or PostgreSQL."""
+"""A crew's shared tables: tasks and messages that any worker can read and write, on SQLite or PostgreSQL."""

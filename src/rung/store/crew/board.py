@@ -1,4 +1,4 @@
-"""A crew as it is shown: who leads it, how many tasks are where, and the tasks, what matters first."""
+"""Read model of a crew for display: conductor, task counts, and tasks ordered by urgency."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, STOP_KEY, WATCHDOG, TaskState
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.rows import COLUMNS, SELECT, WORKERS, task
-from rung.store.crew.trigger_conditions import quoted
+from rung.store.crew.rows import COLUMNS, IS_WORKER_SQL, SELECT_TASK, task_from_row
+from rung.store.crew.trigger_conditions import literals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import ProcessRow, TaskRow
     from rung.store.crew.table import CrewTable
 
-MOST: Final = 50  # processes of a task
-FACTS: Final = ("paused", "halted", STOP_KEY)
-_PERSON: Final = (
+MAX_PROCESSES: Final = 50  # of one task
+SHOWN_FACTS: Final = ("paused", "halted", STOP_KEY)
+_NEEDS_PERSON: Final = (
     f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS_PREFIX}%'"
     f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
 )
-_FIRST: Final = (  # after those for a person: who waits for an answer, who works, what could be begun, what is over
+_STATES_BY_URGENCY: Final = (  # ranks 1 and up; rank 0 is for tasks that need a person
     (TaskState.ERROR, TaskState.NEEDS_REVIEW),
     (TaskState.EXIT_REQUESTED, TaskState.FIX_PROPOSED, TaskState.REVIEW_FAILED, TaskState.REVIEW_APPROVED),
     (TaskState.WORKING,),
@@ -30,41 +30,43 @@ _FIRST: Final = (  # after those for a person: who waits for an answer, who work
     (TaskState.EXITED,),
 )
 _RANK: Final = (
-    f"CASE WHEN {_PERSON} THEN 0 "
-    + " ".join(f"WHEN state IN ({quoted(states)}) THEN {rank}" for rank, states in enumerate(_FIRST, 1))
-    + f" ELSE {len(_FIRST) + 1} END"
+    f"CASE WHEN {_NEEDS_PERSON} THEN 0 "
+    + " ".join(f"WHEN state IN ({literals(states)}) THEN {rank}" for rank, states in enumerate(_STATES_BY_URGENCY, 1))
+    + f" ELSE {len(_STATES_BY_URGENCY) + 1} END"
 )
-_LIKE: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
+_LIKE_ESCAPES: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardHeader:
-    """What stands above the tasks."""
+    """Summary of a crew: its conductor, its watchdog and task counts."""
 
     conductor: TaskRow | None
     watchdog: TaskRow | None
     counts: dict[TaskState, int]
-    for_person: int  # tasks that wait for one
-    facts: dict[str, str]  # why nothing is given out, if that is so
+    for_person: int  # number of tasks that need a person
+    facts: dict[str, str]  # why dispatch is paused, if it is
 
     @property
     def tasks(self) -> int:
-        """How many there are."""
+        """Return the number of tasks."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardPage:
-    """Some of the tasks, and where the next ones begin; nothing: these were the last."""
+    """A page of tasks, and the cursor of the next page; empty on the last page."""
 
     tasks: list[TaskRow]
     after: str
 
 
-def head(table: CrewTable) -> BoardHeader:
-    """Who leads the crew, and how many tasks are where."""
-    ((waiting,),) = table.connection.execute(f"SELECT count(*) FROM orchestration_tasks WHERE {WORKERS} AND {_PERSON}")
-    facts = {name: table.fact(name) or "" for name in FACTS}
+def load_header(table: CrewTable) -> BoardHeader:
+    """Return the conductor, the watchdog and the task counts by state."""
+    ((waiting,),) = table.connection.execute(
+        f"SELECT count(*) FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND {_NEEDS_PERSON}"
+    )
+    facts = {name: table.get_fact(name) or "" for name in SHOWN_FACTS}
     return BoardHeader(
         conductor=table.task(CONDUCTOR),
         watchdog=table.task(WATCHDOG),
@@ -74,47 +76,47 @@ def head(table: CrewTable) -> BoardHeader:
     )
 
 
-def page(  # what may be asked for
+def load_page(
     table: CrewTable,
-    most: int,
+    limit: int,
     *,
     after: str = "",
     states: Sequence[TaskState] = (),
     text: str = "",
     for_person: bool = False,
 ) -> BoardPage:
-    """Tasks, those that need a person first, then those at work; `after` is where an earlier page ended."""
-    where, values = [WORKERS], list[Any]()
+    """Return tasks ordered by urgency, those that need a person first; `after` is the cursor of an earlier page."""
+    where, values = [IS_WORKER_SQL], list[Any]()
     if states:
-        where.append(f"state IN ({quoted(states)})")
+        where.append(f"state IN ({literals(states)})")
     if for_person:
-        where.append(_PERSON)
+        where.append(_NEEDS_PERSON)
     if text:
         where.append(r"(lower(task_id) LIKE ? ESCAPE '\' OR lower(coalesce(title, '')) LIKE ? ESCAPE '\')")
-        values += [f"%{text.lower().translate(_LIKE)}%"] * 2
+        values += [f"%{text.lower().translate(_LIKE_ESCAPES)}%"] * 2
     if after:
         where.append(f"({_RANK}, task_id) > (?, ?)")
-        values += _place(after)
-    sql = f"{SELECT.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
-    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(most) + 1}", values)
-    found = [task(row[:-1]) for row in rows[:most]]
-    more = len(rows) > most
-    return BoardPage(tasks=found, after=f"{rows[most - 1][-1]}.{found[-1].task_id}" if more else "")
+        values += _parse_cursor(after)
+    sql = f"{SELECT_TASK.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
+    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(limit) + 1}", values)
+    tasks = [task_from_row(row[:-1]) for row in rows[:limit]]
+    more = len(rows) > limit
+    return BoardPage(tasks=tasks, after=f"{rows[limit - 1][-1]}.{tasks[-1].task_id}" if more else "")
 
 
-def _place(after: str) -> tuple[int, str]:
+def _parse_cursor(after: str) -> tuple[int, str]:
     rank, _, name = after.partition(".")
     if len(rank) != 1 or not rank.isdigit() or not name:
-        raise ConfigError("after", after, "the cursor of an earlier page, as it was given")
+        raise ConfigError("after", after, "the cursor of an earlier page")
     return int(rank), name
 
 
-def worker_row(table: CrewTable, task_id: str) -> TaskRow | None:
-    """A task for workers, if there is one of this name."""
-    found = table.connection.execute(f"{SELECT} WHERE task_id = ? AND {WORKERS}", [task_id])
-    return task(found[0]) if found else None
+def worker_task(table: CrewTable, task_id: str) -> TaskRow | None:
+    """Return a worker task, or None; conductor, watchdog and fallback rows do not count."""
+    tasks = table.connection.execute(f"{SELECT_TASK} WHERE task_id = ? AND {IS_WORKER_SQL}", [task_id])
+    return task_from_row(tasks[0]) if tasks else None
 
 
-def processes_of(table: CrewTable, task_id: str) -> list[ProcessRow]:
-    """The processes that were started for a task, the newest first."""
-    return table.processes(alive_only=False, task_id=task_id)[: -MOST - 1 : -1]
+def recent_processes(table: CrewTable, task_id: str) -> list[ProcessRow]:
+    """Return the newest processes launched for a task, newest first."""
+    return table.processes(alive_only=False, task_id=task_id)[: -MAX_PROCESSES - 1 : -1]

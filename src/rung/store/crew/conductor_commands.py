@@ -1,4 +1,4 @@
-"""What the conductor writes: answers guarded by what it saw, its own row, processes, restarts and facts."""
+"""The conductor's writes: guarded replies to workers, its own row, processes, restarts and facts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, is_number
 from rung.store.crew.connection import transaction
-from rung.store.crew.rows import ProcessRow, RestartRow, stored
-from rung.store.crew.trigger_conditions import NOW
+from rung.store.crew.rows import ProcessRow, RestartRow, encode_columns
+from rung.store.crew.trigger_conditions import NOW_SQL
 from rung.store.crew.worker_commands import WorkerCommands
 
 if TYPE_CHECKING:
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import NewTask, TaskRow
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PROCESS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
+_PROCESS_COLUMNS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
 
 
 class ConductorCommands(WorkerCommands):
-    """The conductor's side of the table."""
+    """Write operations of the conductor."""
 
-    def add(self, new: NewTask) -> None:
-        """A new task: its row and its instruction, both or neither."""
-        _checked(new)
+    def add_task(self, new: NewTask) -> None:
+        """Add a task and its instruction message in one transaction."""
+        _validate(new)
         columns = {
             "instruction_path": new.instruction_path or None,
             "stale_after": float(new.stale_after),
-            **stored(
+            **encode_columns(
                 {
                     name: getattr(new, name)
                     for name in ("title", "depends_on", "priority", "command", "workdir", "writes")
                 }
             ),
-            **stored({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
+            **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
         }
         with transaction(self.connection):
             if self.task(new.task_id) is not None:
-                raise ConfigError("task_id", new.task_id, "a name that no task of this crew has")
+                raise ConfigError("task_id", new.task_id, "an id that no task of this crew has")
             self.connection.execute(
                 f"INSERT INTO orchestration_tasks (task_id, state, {', '.join(columns)})"
                 f" VALUES (?, 'watching'{', ?' * len(columns)})",
                 [new.task_id, *columns.values()],
             )
             body = new.instruction or new.instruction_path or new.title
-            self._say(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+            self._insert_message(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
 
-    def answer(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the contract's word
-        """Say something and move the task; False, and nothing said, where it has moved on since it was read."""
-        values = stored(columns)
+    def reply(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the column is message_type
+        """Post a message and change the task's state; return False, without a write, if the task changed since it was read."""
+        values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
         with transaction(self.connection):
             moved = self.connection.execute(
@@ -61,12 +61,12 @@ class ConductorCommands(WorkerCommands):
                 [to, *values.values(), task.task_id, task.state, task.generation],
             )
             if moved and body:
-                self._say(task.task_id, CONDUCTOR, body, type)
+                self._insert_message(task.task_id, CONDUCTOR, body, type)
         return bool(moved)
 
-    def change(self, task_id: str, **columns: Any) -> None:
-        """Change what is not a state: columns of ours."""
-        values = stored(columns)
+    def update_columns(self, task_id: str, **columns: Any) -> None:
+        """Update columns other than the state."""
+        values = encode_columns(columns)
         if values:
             names = ", ".join(f"{name} = ?" for name in values)
             self.connection.execute(
@@ -74,65 +74,65 @@ class ConductorCommands(WorkerCommands):
                 [*values.values(), task_id],
             )
 
-    def own_state(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
-        """A heartbeat of the conductor or the watchdog; and a move, and who it is now."""
+    def heartbeat_self(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
+        """Write a heartbeat of the conductor or watchdog, optionally with a new state and session."""
         if who not in RESERVED:
             raise ConfigError("who", who, f"one of {', '.join(RESERVED)}")
-        sets, values = [f"last_heartbeat = {NOW}"], list[Any]()
+        sets, values = [f"last_heartbeat = {NOW_SQL}"], list[Any]()
         if state is not None:
             sets, values = [*sets, "state = ?"], [*values, state]
         if session:
-            sets, values = [*sets, "session_id = ?", f"started_at = {NOW}"], [*values, session]
+            sets, values = [*sets, "session_id = ?", f"started_at = {NOW_SQL}"], [*values, session]
         self.connection.execute(
             f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?",
             [*values, who],
         )
 
-    def drop_fallback(self, session: str) -> None:
-        """Forget that a session was blocked."""
+    def delete_fallback(self, session: str) -> None:
+        """Delete the fallback row of a blocked session."""
         self.connection.execute("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK_PREFIX + session])
 
     # -- processes ------------------------------------------------------------------------------------
 
-    def launched(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
-        """Write down that a process is started for a task: before it is, so that a successor knows of it."""
+    def record_launch(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
+        """Record a process before it is launched, so that a successor of this conductor knows about it."""
         self.connection.execute(
-            f"INSERT INTO crew_processes ({_PROCESS}) VALUES (?, ?, {NOW}, NULL, NULL, ?)",
+            f"INSERT INTO crew_processes ({_PROCESS_COLUMNS}) VALUES (?, ?, {NOW_SQL}, NULL, NULL, ?)",
             [session, task_id, json.dumps(list(command))],
         )
 
-    def ended(self, session: str, exit_code: int | None = None) -> None:
-        """Write down that it is no more."""
+    def record_exit(self, session: str, exit_code: int | None = None) -> None:
+        """Record the end of a process."""
         self.connection.execute(
-            f"UPDATE crew_processes SET ended_at = {NOW}, exit_code = ? WHERE session_id = ? AND ended_at IS NULL",
+            f"UPDATE crew_processes SET ended_at = {NOW_SQL}, exit_code = ? WHERE session_id = ? AND ended_at IS NULL",
             [exit_code, session],
         )
 
     def processes(self, *, alive_only: bool = True, task_id: str = "") -> list[ProcessRow]:
-        """What was started; of which the end is not known, unless all are asked for; for one task, or for any."""
-        wanted = [*(["ended_at IS NULL"] if alive_only else []), *(["task_id = ?"] if task_id else [])]
-        where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+        """Return the recorded processes of one task or of all; by default only those without a recorded end."""
+        conditions = [*(["ended_at IS NULL"] if alive_only else []), *(["task_id = ?"] if task_id else [])]
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = self.connection.execute(
-            f"SELECT {_PROCESS}, (julianday('now') - julianday(launched_at)) * 86400 FROM crew_processes {where}"
+            f"SELECT {_PROCESS_COLUMNS}, (julianday('now') - julianday(launched_at)) * 86400 FROM crew_processes {where}"
             " ORDER BY launched_at, session_id",
             [task_id] if task_id else [],
         )
-        names = [*_PROCESS.split(", "), "age"]
+        names = [*_PROCESS_COLUMNS.split(", "), "age"]
         return [
             ProcessRow(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[5]))}) for row in rows
         ]
 
     # -- restarts and facts ---------------------------------------------------------------------------
 
-    def restart(self, task_id: str, why: str) -> None:
-        """Write down a restart."""
+    def record_restart(self, task_id: str, why: str) -> None:
+        """Record a restart."""
         self.connection.execute(
-            f"INSERT INTO crew_restarts (at, task_id, why) VALUES ({NOW}, ?, ?)",
+            f"INSERT INTO crew_restarts (at, task_id, why) VALUES ({NOW_SQL}, ?, ?)",
             [task_id, why],
         )
 
     def restarts(self, since_seconds: float) -> list[RestartRow]:
-        """The restarts of the last seconds, the oldest first."""
+        """Return the restarts of the last `since_seconds`, oldest first."""
         age = "(julianday('now') - julianday(at)) * 86400"
         rows = self.connection.execute(
             f"SELECT id, at, task_id, why, {age} FROM crew_restarts WHERE {age} <= ? ORDER BY id",
@@ -142,13 +142,13 @@ class ConductorCommands(WorkerCommands):
             RestartRow(id=number, at=at, task_id=task, why=why, age=seconds) for number, at, task, why, seconds in rows
         ]
 
-    def fact(self, name: str) -> str | None:
-        """Something the crew remembers."""
+    def get_fact(self, name: str) -> str | None:
+        """Return a stored fact about the crew, or None."""
         found = self.connection.execute("SELECT value FROM crew_facts WHERE name = ?", [name])
         return found[0][0] if found else None
 
     def set_fact(self, name: str, value: str) -> None:
-        """Remember it."""
+        """Store a fact about the crew."""
         self.connection.execute(
             "INSERT INTO crew_facts (name, value) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -156,7 +156,7 @@ class ConductorCommands(WorkerCommands):
         )
 
 
-def _checked(new: NewTask) -> None:
+def _validate(new: NewTask) -> None:
     if not _TASK_ID.fullmatch(new.task_id) or new.task_id in RESERVED or new.task_id.startswith(FALLBACK_PREFIX):
         raise ConfigError(
             "task_id", new.task_id, "letters, digits, . _ and -, up to 100; not task-00, souffleur or fallback-…"

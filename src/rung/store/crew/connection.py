@@ -1,7 +1,7 @@
-"""A connection to a crew's table: in a SQLite file of its own, in rollback-journal mode.
+"""SQLite connection to a crew's table: a separate file in rollback-journal mode.
 
-A foreign writer's SQLite may be one that corrupts a shared write-ahead log. In rollback mode all versions are safe
-for several processes, so Python's own module will do where apsw is not there.
+Foreign workers bring their own SQLite, and versions before 3.51.3 can corrupt a shared write-ahead log. In rollback
+mode all versions are safe for several processes, so the standard `sqlite3` module suffices where apsw is missing.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import Row
 
-APPLICATION: Final = 0x52554E43  # "RUNC": neither a journal nor another program's file is taken for a crew's table
-LEAST: Final = 512  # bytes of any database
-WAIT: Final = 30_000  # milliseconds for others' commits: in this mode everybody waits for everybody
-NONE_YET: Final = "there is no crew's table yet: rung crew init --db {url}"
+APPLICATION_ID: Final = 0x52554E43  # "RUNC": tells a crew's table from a journal or another program's file
+MIN_FILE_BYTES: Final = 512  # of any SQLite database
+BUSY_TIMEOUT_MS: Final = 30_000  # in rollback mode every commit locks the whole file
+NO_TABLE: Final = "there is no crew table yet; create it with: rung crew init --db {url}"
 
 
 class CrewTransactions(Protocol):
-    """What can do all of it, or nothing."""
+    """A connection with write transactions."""
 
     def begin(self) -> None:
-        """Begin to write: nobody else does until it is over."""
+        """Begin a write transaction; blocks other writers."""
         ...
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit durably."""
         ...
 
     def rollback(self) -> None:
-        """Take it back."""
+        """Roll back."""
         ...
 
 
 class CrewConnection(CrewTransactions, Protocol):
-    """What both stores' connections can do; used by one thread."""
+    """Interface of both backends' connections; used by one thread."""
 
     url: str
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement, with `?` for values; its rows."""
+        """Run one statement with `?` placeholders and return its rows."""
         ...
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
         ...
 
 
 @contextmanager
 def transaction(connection: CrewTransactions) -> Iterator[None]:
-    """All of it, or nothing."""
+    """Run the block in one transaction: commit on success, roll back on any exception."""
     connection.begin()
     try:
         yield
@@ -71,25 +71,25 @@ def transaction(connection: CrewTransactions) -> Iterator[None]:
 
 
 class SqliteCrewConnection:
-    """One file, by apsw or by Python's own module."""
+    """Connection to one SQLite file, by apsw or the standard `sqlite3`."""
 
     def __init__(
         self,
-        place: str,
+        path: str,
         *,
         create: bool,
         clock: Callable[[], float] | None,
-        standard: bool = False,
-        wait_ms: int = WAIT,
+        use_stdlib: bool = False,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> None:
-        self._wait_ms = wait_ms
-        self.path = Path(place).expanduser()
+        self._wait_ms = busy_timeout_ms
+        self.path = Path(path).expanduser()
         self.url = str(self.path)
-        self._fresh = _prepare(self.path, create=create)
-        self._driver = None if standard else _apsw()
+        _prepare(self.path, create=create)
+        self._driver = None if use_stdlib else _apsw()
         self.error: type[Exception] = sqlite3.Error if self._driver is None else self._driver.error
         try:
-            self.raw: Any = self._opened()
+            self.raw: Any = self._open()
         except self.error as error:
             raise StoreError(f"{self.url}: cannot be opened: {error}") from None
         try:
@@ -98,7 +98,7 @@ class SqliteCrewConnection:
             self.close()
             raise
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         if self._driver is not None:
             return self._driver.open(self.path, write=True).raw
         return sqlite3.connect(self.url, isolation_level=None, check_same_thread=False, timeout=self._wait_ms / 1_000)
@@ -106,47 +106,51 @@ class SqliteCrewConnection:
     def _set_up(self, *, create: bool, clock: Callable[[], float] | None) -> None:
         try:
             self._execute(f"PRAGMA busy_timeout={self._wait_ms}")
-            self._look()
+            self._reject_foreign_file()
             if self._execute("PRAGMA journal_mode") != [("delete",)]:
                 self._execute("PRAGMA journal_mode=DELETE")
             self._execute("PRAGMA synchronous=FULL")
             if clock is not None:
                 from rung.store.crew import sqlite_time
 
-                sqlite_time.put(self.raw, clock)
+                sqlite_time.install_clock(self.raw, clock)
             if create:
                 self._create()
         except self.error as error:
-            raise self._wrong(error) from None
-        if self._execute("PRAGMA application_id") != [(APPLICATION,)]:
-            raise StoreError(f"{self.url}: {NONE_YET.format(url=self.url)}")
+            raise self._setup_error(error) from None
+        if self._execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
+            raise StoreError(f"{self.url}: {NO_TABLE.format(url=self.url)}")
         version = self.execute("SELECT value FROM crew_facts WHERE name = 'version'")
         if version != [(str(schema.VERSION),)]:
-            raise StoreError(f"{self.url}: is of another version of Rung ({version}); this one knows {schema.VERSION}")
+            raise StoreError(
+                f"{self.url}: has schema version {version}; this version of Rung supports {schema.VERSION}"
+            )
 
-    def _look(self) -> None:
-        """Refuse another program's file. The tables are counted first: another process may create them meanwhile."""
-        ((things,),) = self._execute("SELECT count(*) FROM sqlite_master")
+    def _reject_foreign_file(self) -> None:
+        """Reject another program's file. Count the tables before reading the id: another process may be creating them."""
+        ((tables,),) = self._execute("SELECT count(*) FROM sqlite_master")
         ((application,),) = self._execute("PRAGMA application_id")
-        if things and application != APPLICATION:
-            raise StoreError(f"{self.url}: is not a crew's table: it is another program's SQLite file, or a journal")
+        if tables and application != APPLICATION_ID:
+            raise StoreError(f"{self.url}: is not a crew table: it is another program's SQLite file, or a journal")
 
     def _create(self) -> None:
         with transaction(self):
-            if self._execute("PRAGMA application_id") != [(APPLICATION,)]:  # of several who come at once, one makes it
-                for statement in schema.sqlite():
+            if self._execute("PRAGMA application_id") != [
+                (APPLICATION_ID,)
+            ]:  # another process may have created it first
+                for statement in schema.sqlite_statements():
                     self._execute(statement)
-                self._execute(f"PRAGMA application_id={APPLICATION}")
+                self._execute(f"PRAGMA application_id={APPLICATION_ID}")
 
-    def _wrong(self, error: Exception) -> Exception:
-        code = self._code(error) & 0xFF
+    def _setup_error(self, error: Exception) -> Exception:
+        code = self._error_code(error) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
-            return StoreError(f"{self.url}: is not a crew's table: it is no SQLite file")
+            return StoreError(f"{self.url}: is not a crew table: it is not a SQLite file")
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             return StoreUnavailable(str(error))
         return StoreError(f"{self.url}: cannot be used: {error}")
 
-    def _code(self, error: Exception) -> int:
+    def _error_code(self, error: Exception) -> int:
         if self._driver is not None:
             return self._driver.code(error)
         return int(getattr(error, "sqlite_errorcode", 0) or 0)
@@ -155,35 +159,35 @@ class SqliteCrewConnection:
         return list(self.raw.execute(sql, values))
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; its rows. What the table refuses is an illegal move."""
+        """Run one statement and return its rows; a trigger's rejection raises IllegalTransition."""
         try:
             return self._execute(sql, storable(values))
         except self.error as error:
-            raise self._ours(error) from None
+            raise self._translate(error) from None
 
-    def _ours(self, error: Exception) -> Exception:
-        code = self._code(error)
+    def _translate(self, error: Exception) -> Exception:
+        code = self._error_code(error)
         if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
-            said = str(error)
-            return IllegalTransition(said[said.find("rung: ") + len("rung: ") :])
+            message = str(error)
+            return IllegalTransition(message[message.find("rung: ") + len("rung: ") :])
         return StoreUnavailable(str(error)) if code & 0xFF in TRANSIENT_CODES else error
 
     def begin(self) -> None:
-        """Begin to write; nobody else does until it is committed."""
+        """Begin a write transaction; blocks other writers."""
         self.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit durably."""
         self.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Take it back; SQLite may have done so already."""
+        """Roll back, unless SQLite has done so already."""
         if self.raw.in_transaction:
             with suppress(StoreUnavailable):
                 self.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
         self.raw.close()
 
 
@@ -194,8 +198,8 @@ def _apsw() -> ApswDriver | None:
         return None
 
 
-def _prepare(path: Path, *, create: bool) -> bool:
-    """Is it a file of ours, or may it become one? What is there and is none is refused; a new one is its owner's alone."""
+def _prepare(path: Path, *, create: bool) -> None:
+    """Reject paths that cannot be a crew table; with `create`, make a new file readable by its owner only."""
     url = str(path)
     try:
         if path.is_symlink():
@@ -204,17 +208,16 @@ def _prepare(path: Path, *, create: bool) -> bool:
             raise StoreError(f"{url}: is a directory; name a file")
         if path.exists():
             if not path.is_file():
-                raise StoreError(f"{url}: is no plain file")
-            if 0 < path.stat().st_size < LEAST:
-                raise StoreError(f"{url}: is not a crew's table: it is no SQLite file")
+                raise StoreError(f"{url}: is not a regular file")
+            if 0 < path.stat().st_size < MIN_FILE_BYTES:
+                raise StoreError(f"{url}: is not a crew table: it is not a SQLite file")
             if not os.access(path, os.R_OK | os.W_OK):
-                raise StoreError(f"{url}: may not be read and written by this user")
-            return False
+                raise StoreError(f"{url}: this user has no read and write permission")
+            return
         if not create:
-            raise StoreError(f"{url}: {NONE_YET.format(url=url)}")
+            raise StoreError(f"{url}: {NO_TABLE.format(url=url)}")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreError(f"{url}: {error.strerror}") from None
-    return True

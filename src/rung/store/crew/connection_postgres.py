@@ -1,4 +1,4 @@
-"""A connection to a crew's table in PostgreSQL: for crews on several machines."""
+"""PostgreSQL connection to a crew's table, for crews on several machines."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from rung.core.domain.errors import IllegalTransition, StoreError
 from rung.store.backends.postgres import WRITER_SETTINGS, PostgresBackend, PostgresConnection
 from rung.store.crew import schema
 from rung.store.crew.connection import transaction
-from rung.store.crew.schema_postgres import postgres
+from rung.store.crew.schema_postgres import postgres_statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.store.backends.port import Row
 
-_THERE: Final = "SELECT to_regclass('orchestration_tasks') IS NOT NULL AND to_regclass('crew_facts') IS NOT NULL"
+_HAS_TABLES: Final = "SELECT to_regclass('orchestration_tasks') IS NOT NULL AND to_regclass('crew_facts') IS NOT NULL"
 
 
 class PostgresCrewConnection:
-    """One schema of one database; a journal may be in it, too."""
+    """Connection to one schema of one database; a journal may share the schema."""
 
     def __init__(self, url: str, *, create: bool) -> None:
-        backend = _Backend(url, create=create)
+        backend = _CrewBackend(url, create=create)
         self.url = backend.url
         self._inner = backend.connect(write=True)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; its rows. What the table refuses is an illegal move."""
+        """Run one statement and return its rows; a trigger's rejection raises IllegalTransition."""
         import psycopg
 
         try:
@@ -36,24 +36,24 @@ class PostgresCrewConnection:
             raise IllegalTransition((error.diag.message_primary or "").removeprefix("rung: ")) from None
 
     def begin(self) -> None:
-        """Begin to write; nobody else does until it is committed."""
+        """Begin a write transaction; blocks other writers."""
         self._inner.begin()
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit durably."""
         self._inner.commit()
 
     def rollback(self) -> None:
-        """Take it back."""
+        """Roll back."""
         self._inner.rollback()
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
         self._inner.close()
 
 
-class _Backend(PostgresBackend):
-    """The journal's way to a server, to another kind of tables."""
+class _CrewBackend(PostgresBackend):
+    """The journal's PostgreSQL backend, set up for a crew's tables."""
 
     def __init__(self, url: str, *, create: bool) -> None:
         super().__init__(url)
@@ -63,23 +63,27 @@ class _Backend(PostgresBackend):
         del write
         encoding = connection.raw.info.parameter_status("server_encoding")
         if encoding != "UTF8":
-            raise StoreError(f"{self.url}: the database's encoding is {encoding}; a crew's table needs UTF8")
+            raise StoreError(f"{self.url}: the database encoding is {encoding}; a crew table needs UTF8")
         connection.raw.execute(f"SET search_path TO {self.schema}; {WRITER_SETTINGS}")
         if self._create:
             self._ensure_schema(connection)
-            self._make(connection)
-        if not _there(connection):
-            raise StoreError(f"{self.url}: there is no crew's table yet: rung crew init --db with this URL")
+            self._create_tables(connection)
+        if not _has_tables(connection):
+            raise StoreError(
+                f"{self.url}: there is no crew table yet; create it with: rung crew init --db and this URL"
+            )
         version = connection.execute("SELECT value FROM crew_facts WHERE name = 'version'")
         if version != [(str(schema.VERSION),)]:
-            raise StoreError(f"{self.url}: is of another version of Rung ({version}); this one knows {schema.VERSION}")
+            raise StoreError(
+                f"{self.url}: has schema version {version}; this version of Rung supports {schema.VERSION}"
+            )
 
-    def _make(self, connection: PostgresConnection) -> None:
+    def _create_tables(self, connection: PostgresConnection) -> None:
         with transaction(connection):
-            if not _there(connection):  # of several who come at once, one makes it
-                for statement in postgres():
+            if not _has_tables(connection):  # another process may have created it first
+                for statement in postgres_statements():
                     connection.execute(statement)
 
 
-def _there(connection: PostgresConnection) -> bool:
-    return connection.execute(_THERE) == [(True,)]
+def _has_tables(connection: PostgresConnection) -> bool:
+    return connection.execute(_HAS_TABLES) == [(True,)]

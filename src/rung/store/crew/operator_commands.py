@@ -1,6 +1,6 @@
-"""What a person does to a crew: says something, answers what a task waits for, begins it again, ends all of it.
+"""The operator's writes to a crew: messages, replies to waiting tasks, restarts and shutdown.
 
-The one place for it: the command line and the service both come here.
+Shared by the command line and the service.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class OperatorReply(StrEnum):
-    """What a person may say to a task."""
+    """A reply that an operator can send to a task."""
 
     TELL = "tell"
     FIX = "fix"
@@ -38,59 +38,57 @@ class OperatorReply(StrEnum):
     EXIT = "exit"
 
 
-class _Act(NamedTuple):
+class _ReplyEffect(NamedTuple):
     to: TaskState
     type: MessageType
     columns: dict[str, Any]
 
 
-_ACTS: Final = {
-    OperatorReply.FIX: _Act(TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL, {"note": "", "outcome": ""}),
-    OperatorReply.APPROVE: _Act(TaskState.REVIEW_APPROVED, MessageType.APPROVAL, {"note": ""}),
-    OperatorReply.REJECT: _Act(TaskState.REVIEW_FAILED, MessageType.REJECTION, {"note": ""}),
-    OperatorReply.RESET: _Act(
+_REPLY_EFFECTS: Final = {
+    OperatorReply.FIX: _ReplyEffect(TaskState.FIX_PROPOSED, MessageType.FIX_PROPOSAL, {"note": "", "outcome": ""}),
+    OperatorReply.APPROVE: _ReplyEffect(TaskState.REVIEW_APPROVED, MessageType.APPROVAL, {"note": ""}),
+    OperatorReply.REJECT: _ReplyEffect(TaskState.REVIEW_FAILED, MessageType.REJECTION, {"note": ""}),
+    OperatorReply.RESET: _ReplyEffect(
         TaskState.WATCHING, MessageType.INSTRUCTION, {"note": "", "outcome": "", "redispatches": 0, "progress": ""}
     ),
-    OperatorReply.EXIT: _Act(TaskState.EXITED, MessageType.EXIT_REQUEST, {"note": "a person ended it"}),
+    OperatorReply.EXIT: _ReplyEffect(TaskState.EXITED, MessageType.EXIT_REQUEST, {"note": "ended by the operator"}),
 }
 
 
-def tell(
-    table: CrewTable, task_id: str, words: str, how: OperatorReply = OperatorReply.TELL, *, version: str = ""
+def reply_to_task(
+    table: CrewTable, task_id: str, body: str, reply: OperatorReply = OperatorReply.TELL, *, version: str = ""
 ) -> TaskRow:
-    """Say words to a task's worker, or answer what it waits for; `version`: only if it still is that one."""
-    task = table.known(task_id)
+    """Send a message to a task's worker, or reply to a waiting task; `version` guards against concurrent changes."""
+    task = table.require_task(task_id)
     if version and version != task.version:
-        raise TaskChanged(
-            f"{task_id} has moved on meanwhile (it is {task.version} now, not {version}): look at it again"
-        )
-    if how is OperatorReply.TELL:
-        table.say(task_id, PERSON, words, MessageType.INSTRUCTION)
+        raise TaskChanged(f"{task_id} has changed (its version is {task.version}, not {version}): read it again")
+    if reply is OperatorReply.TELL:
+        table.post_message(task_id, PERSON, body, MessageType.INSTRUCTION)
         return task
-    act = _ACTS[how]
-    if act.to is task.state:
+    effect = _REPLY_EFFECTS[reply]
+    if effect.to is task.state:
         raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
-    if not table.answer(task, act.to, words, act.type, **act.columns):
-        raise TaskChanged(f"{task_id} has moved on meanwhile: look at it again")
-    return table.known(task_id)
+    if not table.reply(task, effect.to, body, effect.type, **effect.columns):
+        raise TaskChanged(f"{task_id} has changed: read it again")
+    return table.require_task(task_id)
 
 
-def possible(task: TaskRow) -> tuple[OperatorReply, ...]:
-    """What a person may say to a task as it is now."""
-    holds = {
+def allowed_replies(task: TaskRow) -> tuple[OperatorReply, ...]:
+    """Return the replies that are legal in the task's current state."""
+    guards = {
         TransitionGuard.ALWAYS: True,
-        TransitionGuard.STALE: task.stale,
+        TransitionGuard.STALE: task.is_stale,
         TransitionGuard.WARNED: task.last_error == WARNING,
     }
     after = {
         move.after
         for move in legal_transitions(task.state)
-        if move.by is Actor.CONDUCTOR and holds.get(move.guard, False)
+        if move.by is Actor.CONDUCTOR and guards.get(move.guard, False)
     }
-    said = () if task.state is TaskState.COMPLETE else (OperatorReply.TELL,)
-    return (*said, *(word for word, act in _ACTS.items() if act.to in after))
+    always = () if task.state is TaskState.COMPLETE else (OperatorReply.TELL,)
+    return (*always, *(reply for reply, effect in _REPLY_EFFECTS.items() if effect.to in after))
 
 
-def stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
-    """End the crew in order at the conductor's next look; or only this conductor, and another takes over."""
+def request_stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
+    """Shut the crew down in order when the conductor next polls; with `hand_over`, only this conductor stops."""
     table.set_fact(STOP_KEY, f"{HAND_OVER_PREFIX}{why}" if hand_over else why)

@@ -1,4 +1,4 @@
-"""What is in a crew's table, as values: tasks, messages, claims, processes."""
+"""Rows of a crew's table as values: tasks, messages, leases, processes and restarts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rung.core.crew.contract import ASKS_PREFIX, ESCALATED, RESERVED, STALE_SECO
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-AGE: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
-PROGRESS_AGE: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
+HEARTBEAT_AGE_SQL: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+PROGRESS_AGE_SQL: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """A row of the table. Times are UTC text as SQLite writes them; what is not set is empty."""
+    """A task row. Times are UTC text as SQLite writes them; unset texts are empty."""
 
     task_id: str
     state: TaskState
@@ -30,9 +30,9 @@ class TaskRow:
     retry_count: int = 0
     last_heartbeat: str | None = None
     last_error: str = ""
-    generation: int = 0  # how often it changed hands: the fence of a claim
-    open_for_claim: bool = True  # nobody has it: whoever claims it first
-    error_tries: int = 0  # for life, whoever worked on it
+    generation: int = 0  # fencing token: incremented by each change of owner
+    open_for_claim: bool = True  # no worker owns it
+    error_tries: int = 0  # over the task's life, across workers
     approved: bool = False
     checkpoint: int | None = None
     review_cycles: int = 0  # of this checkpoint
@@ -52,86 +52,86 @@ class TaskRow:
     phase: int = 1
     outcome: str = ""
     note: str = ""
-    heartbeat_age: float | None = None  # seconds, by the store's own clock
-    progress_age: float | None = None  # the same, since it said something new of its progress, or began
+    heartbeat_age: float | None = None  # seconds, by the database clock
+    progress_age: float | None = None  # since its progress text last changed, or since it started
 
     @property
-    def stale(self) -> bool:
-        """No sign of life for longer than it may be, or never one."""
+    def is_stale(self) -> bool:
+        """Return whether the heartbeat is missing or older than `stale_after`."""
         return self.heartbeat_age is None or self.heartbeat_age > self.stale_after
 
     @property
     def needs_person(self) -> bool:
-        """Only a person can help it now: it asks, or it was given up."""
+        """Return whether only a person can help: the task asks a question, or it was escalated."""
         asks = self.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW) and self.note.startswith(ASKS_PREFIX)
         return asks or (self.state is TaskState.EXITED and self.outcome == ESCALATED)
 
     @property
     def version(self) -> str:
-        """Which it is, for whoever changes it only if nobody else has."""
+        """Return the version for optimistic locking."""
         return f"{self.generation}-{self.state.value}"
 
 
 COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-2]
 _TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id"}
-_ASKED: Final = ", ".join(
+_SELECTED: Final = ", ".join(
     f"coalesce({name}, '')" if name in _TEXTS else f"coalesce({name}, 0)" if name == "retry_count" else name
     for name in COLUMNS
 )
-SELECT: Final = f"SELECT {_ASKED}, {AGE}, {PROGRESS_AGE} FROM orchestration_tasks"
-_AT: Final = {name: place for place, name in enumerate(COLUMNS)}
-_STATE, _OPEN, _APPROVED = _AT["state"], _AT["open_for_claim"], _AT["approved"]
-_DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _AT["depends_on"], _AT["writes"], _AT["command"], _AT["history"]
+SELECT_TASK: Final = f"SELECT {_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL} FROM orchestration_tasks"
+_INDEX: Final = {name: place for place, name in enumerate(COLUMNS)}
+_STATE, _OPEN, _APPROVED = _INDEX["state"], _INDEX["open_for_claim"], _INDEX["approved"]
+_DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _INDEX["depends_on"], _INDEX["writes"], _INDEX["command"], _INDEX["history"]
 _STATES: Final = {state.value: state for state in TaskState}
-# A conductor reads ten thousand rows in each of its turns: to fill the slots one by one, past the checks of a frozen
-# value, takes a quarter of the time.
-_FILL: Final = tuple(getattr(TaskRow, field.name).__set__ for field in fields(TaskRow))
+# A conductor reads ten thousand rows per poll. Setting the slots directly, past the frozen dataclass's checks, takes
+# a quarter of the time.
+_SLOT_SETTERS: Final = tuple(getattr(TaskRow, field.name).__set__ for field in fields(TaskRow))
 _CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries"}
 
 
-def task(row: Sequence[Any]) -> TaskRow:
-    """The task of a row that SELECT gave."""
+def task_from_row(row: Sequence[Any]) -> TaskRow:
+    """Return the task of a row read with SELECT_TASK."""
     values = list(row)
     values[_STATE] = _STATES[values[_STATE]]
     values[_OPEN] = values[_OPEN] == 1
     values[_APPROVED] = values[_APPROVED] == 1
-    values[_DEPENDS_ON] = texts(values[_DEPENDS_ON])
-    values[_WRITES] = texts(values[_WRITES])
+    values[_DEPENDS_ON] = parse_list(values[_DEPENDS_ON])
+    values[_WRITES] = parse_list(values[_WRITES])
     if values[_COMMAND] is not None:
-        values[_COMMAND] = texts(values[_COMMAND]) or None
+        values[_COMMAND] = parse_list(values[_COMMAND]) or None
     if values[_HISTORY] is not None:
-        values[_HISTORY] = _json(values[_HISTORY])
-    made = TaskRow.__new__(TaskRow)
-    for fill, value in zip(_FILL, values, strict=True):
-        fill(made, value)
-    return made
+        values[_HISTORY] = _parse_json(values[_HISTORY])
+    task = TaskRow.__new__(TaskRow)
+    for set_slot, value in zip(_SLOT_SETTERS, values, strict=True):
+        set_slot(task, value)
+    return task
 
 
-def texts(text: str | None) -> tuple[str, ...]:
-    """A column that is a list."""
+def parse_list(text: str | None) -> tuple[str, ...]:
+    """Decode a list column."""
     if text is None or text == "[]":
         return ()
-    found = _json(text)
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    items = _parse_json(text)
+    return tuple(map(str, items)) if isinstance(items, list) else ()
 
 
-def _json(text: str) -> Any:
-    """What a stranger made unreadable is not there: one spoilt row must not hide all others."""
+def _parse_json(text: str) -> Any:
+    """Decode JSON; None if a foreign writer stored invalid JSON, so that one bad row does not hide the others."""
     try:
         return json.loads(text)
     except ValueError:
         return None
 
 
-def stored(columns: dict[str, Any]) -> dict[str, Any]:
-    """Columns that may be changed, with their values as the store keeps them."""
+def encode_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns encoded for the database; reject columns that only triggers or commands may change."""
     for name in columns:
         if name not in _CHANGEABLE:
-            raise TypeError(f"column {name!r} is not one to be changed so")
-    return {name: _kept(value) for name, value in columns.items()}
+            raise TypeError(f"column {name!r} must not be changed directly")
+    return {name: _encode(value) for name, value in columns.items()}
 
 
-def _kept(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list | tuple | dict):
@@ -141,10 +141,10 @@ def _kept(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task to be added, and what its worker is told."""
+    """A task to add, with the instruction for its worker."""
 
     task_id: str
-    instruction: str = ""  # the message; empty: where the file is
+    instruction: str = ""  # message text; empty: the instruction path
     instruction_path: str = ""
     title: str = ""
     depends_on: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLease:
-    """A task in a worker's hands: a lease, and the fence that each of its writes carries."""
+    """A worker's lease on a task, with the fencing token that each of its writes carries."""
 
     task_id: str
     session: str
@@ -171,7 +171,7 @@ class TaskLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrewMessageRow:
-    """What somebody said about a task."""
+    """A message about a task."""
 
     id: int
     task_id: str
@@ -183,20 +183,20 @@ class CrewMessageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRow:
-    """A process that was started for the crew."""
+    """A process launched for the crew."""
 
     session_id: str
     task_id: str
     launched_at: str
     ended_at: str | None
-    exit_code: int | None  # where the conductor that ended it was the one that started it
+    exit_code: int | None  # known only if the conductor that launched it saw it exit
     command: tuple[str, ...]
     age: float  # seconds since it was launched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartRow:
-    """A restart, and why."""
+    """A recorded restart and its reason."""
 
     id: int
     at: str
@@ -205,6 +205,6 @@ class RestartRow:
     age: float  # seconds
 
 
-WORKERS: Final = (
+IS_WORKER_SQL: Final = (
     f"task_id NOT IN ({', '.join(repr(name) for name in RESERVED)}) AND substr(task_id, 1, 9) <> 'fallback-'"
 )

@@ -1,7 +1,6 @@
-"""The tables, and for SQLite the triggers, that keep a crew's contract whoever writes.
+"""Tables of a crew, and the SQLite triggers that enforce its contract for every writer.
 
-A foreign writer's SQLite may be years old. There RAISE takes nothing but a literal, so each state has a trigger with
-the words of its own.
+A foreign worker's SQLite may be years old. Its RAISE accepts only a literal message, so each state has its own trigger.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION: Final = 1
-_STATES: Final = trigger_conditions.quoted(TaskState)
+_STATES: Final = trigger_conditions.literals(TaskState)
 
-# {serial}, {real} and {now} are what the stores differ in.
+# {serial}, {real} and {now} differ between SQLite and PostgreSQL.
 TABLES: Final = (
     f"""CREATE TABLE orchestration_tasks (
   task_id TEXT PRIMARY KEY NOT NULL,
@@ -86,90 +85,100 @@ TABLES: Final = (
     "CREATE INDEX idx_processes_ended ON crew_processes (ended_at)",
     "CREATE INDEX idx_processes_task ON crew_processes (task_id)",
 )
-ROWS: Final = (
+INITIAL_ROWS: Final = (
     f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
     f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{CONDUCTOR}', 'watching')",
     f"INSERT INTO crew_facts (name, value) VALUES ('version', '{VERSION}')",
 )
-_WORDS: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
+_DIALECT: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
 _TASKS: Final = "ON orchestration_tasks"
 
 
-def sqlite() -> Iterator[str]:
-    """Everything, statement by statement."""
+def sqlite_statements() -> Iterator[str]:
+    """Yield all statements that create the schema in SQLite."""
     for table in TABLES:
-        yield table.format(**_WORDS)
-    yield from _refusals()
+        yield table.format(**_DIALECT)
+    yield from _rejections()
     yield from _effects()
-    yield from ROWS
+    yield from INITIAL_ROWS
 
 
-def _refusal(name: str, when: str, condition: str, words: str) -> str:
+def _reject(name: str, when: str, condition: str, message: str) -> str:
     return (
         f"CREATE TRIGGER crew_{name} BEFORE {when} WHEN {condition}\n"
-        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.text(words)}); END"
+        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.literal(message)}); END"
     )
 
 
-def _refusals() -> Iterator[str]:
-    moved = f"UPDATE OF state {_TASKS}"
+def _rejections() -> Iterator[str]:
+    state_update = f"UPDATE OF state {_TASKS}"
     for before in TaskState:
-        condition = f"OLD.state = '{before}' AND {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}"
-        yield _refusal(
+        condition = (
+            f"OLD.state = '{before}' AND {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_worker('OLD')}"
+        )
+        yield _reject(
             f"from_{before}",
-            moved,
-            f"{condition} AND NOT {trigger_conditions.may_move(before)}",
+            state_update,
+            f"{condition} AND NOT {trigger_conditions.allowed_transition(before)}",
             illegal_transition_message(before),
         )
         for name in RESERVED:
-            condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.MOVED}"
-            allowed = trigger_conditions.may_move(before, name)
+            condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.STATE_CHANGED}"
+            allowed = trigger_conditions.allowed_transition(before, name)
             label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
-            yield _refusal(label, moved, f"{condition} AND NOT {allowed}", illegal_transition_message(before, name))
+            yield _reject(
+                label, state_update, f"{condition} AND NOT {allowed}", illegal_transition_message(before, name)
+            )
     yield (
-        f"CREATE TRIGGER crew_claim_lost BEFORE {moved} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.LOST}\n"
+        f"CREATE TRIGGER crew_claim_lost BEFORE {state_update} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CLAIM_LOST}\n"
         "BEGIN SELECT RAISE(IGNORE); END"
     )
-    session = f"UPDATE OF session_id {_TASKS}"
-    hands = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CHANGED_HANDS} AND NOT ({trigger_conditions.LOST})"
-    less = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
-    again = f"NOT ({trigger_conditions.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
-    yield _refusal("hands", session, hands, trigger_conditions.SAYS_HANDS)
-    yield _refusal(
+    session_update = f"UPDATE OF session_id {_TASKS}"
+    owner_change = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.ILLEGAL_OWNER_CHANGE} AND NOT ({trigger_conditions.CLAIM_LOST})"
+    decrease = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
+    duplicate = f"NOT ({trigger_conditions.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
+    yield _reject("hands", session_update, owner_change, trigger_conditions.OWNER_CHANGE_ERROR)
+    yield _reject(
         "fallback",
-        moved,
-        f"{trigger_conditions.is_fallback('OLD')} AND {trigger_conditions.MOVED}",
-        trigger_conditions.SAYS_FALLBACK,
+        state_update,
+        f"{trigger_conditions.is_fallback('OLD')} AND {trigger_conditions.STATE_CHANGED}",
+        trigger_conditions.FALLBACK_ERROR,
     )
-    yield _refusal(
-        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.SAYS_RENAMED
+    yield _reject(
+        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.RENAME_ERROR
     )
-    yield _refusal("less", f"UPDATE OF generation, error_tries {_TASKS}", less, trigger_conditions.SAYS_LESS)
-    yield _refusal("begin", f"INSERT {_TASKS}", trigger_conditions.BAD_BEGIN, trigger_conditions.SAYS_BEGIN)
-    yield _refusal("again", f"INSERT {_TASKS}", again, trigger_conditions.SAYS_AGAIN)
-    yield _refusal(
-        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.SAYS_DELETE
+    yield _reject("less", f"UPDATE OF generation, error_tries {_TASKS}", decrease, trigger_conditions.DECREASE_ERROR)
+    yield _reject(
+        "begin", f"INSERT {_TASKS}", trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR
     )
-    said = "INSERT ON orchestration_messages"
-    yield _refusal("message_type", said, trigger_conditions.NOT_A_TYPE, trigger_conditions.SAYS_TYPE)
-    yield _refusal("message_owner", said, trigger_conditions.NOT_ITS_OWN, trigger_conditions.SAYS_OWN)
+    yield _reject("again", f"INSERT {_TASKS}", duplicate, trigger_conditions.DUPLICATE_TASK_ERROR)
+    yield _reject(
+        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.DELETE_ERROR
+    )
+    message_insert = "INSERT ON orchestration_messages"
+    yield _reject(
+        "message_type", message_insert, trigger_conditions.UNKNOWN_MESSAGE_TYPE, trigger_conditions.MESSAGE_TYPE_ERROR
+    )
+    yield _reject(
+        "message_owner", message_insert, trigger_conditions.SENDER_NOT_OWNER, trigger_conditions.NOT_OWNER_ERROR
+    )
 
 
 def _effects() -> Iterator[str]:
-    this = "WHERE task_id = NEW.task_id"
+    this_row = "WHERE task_id = NEW.task_id"
     columns = ", ".join(f"{name} = {value}" for name, value in trigger_conditions.EFFECTS.items())
     yield (
-        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {trigger_conditions.MOVED} AND {trigger_conditions.is_worker('OLD')}\n"
-        f"BEGIN UPDATE orchestration_tasks SET {columns} {this}; END"
+        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_worker('OLD')}\n"
+        f"BEGIN UPDATE orchestration_tasks SET {columns} {this_row}; END"
     )
     yield (
         f"CREATE TRIGGER crew_moved_itself AFTER UPDATE OF state {_TASKS}"
-        f" WHEN {trigger_conditions.MOVED} AND {trigger_conditions.is_reserved('OLD')}\n"
-        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.EFFECTS['last_heartbeat']} {this}; END"
+        f" WHEN {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_reserved('OLD')}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.EFFECTS['last_heartbeat']} {this_row}; END"
     )
     yield (
-        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.AHEAD}\n"
-        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW} {this}; END"
+        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.HEARTBEAT_IN_FUTURE}\n"
+        f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW_SQL} {this_row}; END"
     )
     number = "CAST(substr(NEW.message, 12) AS INTEGER)"
     named = "upper(substr(NEW.message, 1, 80)) GLOB 'CHECKPOINT [0-9]*:*'"
@@ -177,5 +186,5 @@ def _effects() -> Iterator[str]:
     yield (
         "CREATE TRIGGER crew_review AFTER INSERT ON orchestration_messages WHEN NEW.message_type = 'review_request'\n"
         "BEGIN UPDATE orchestration_tasks SET review_cycles = CASE WHEN coalesce(checkpoint, -1) ="
-        f" {checkpoint} THEN review_cycles + 1 ELSE 1 END, checkpoint = {checkpoint} {this}; END"
+        f" {checkpoint} THEN review_cycles + 1 ELSE 1 END, checkpoint = {checkpoint} {this_row}; END"
     )

@@ -1,4 +1,4 @@
-"""The table a crew shares, opened."""
+"""An open crew table, with the operations of all roles."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 
 class CrewTable(ConductorCommands, ConductorQueries):
-    """A crew's table. Used by one thread; `clone` gives another thread its own."""
+    """A crew's table. Used by one thread; `clone` opens another connection for another thread."""
 
-    def __init__(self, connection: CrewConnection, again: Callable[[], CrewConnection]) -> None:
+    def __init__(self, connection: CrewConnection, reconnect: Callable[[], CrewConnection]) -> None:
         self.connection = connection
-        self.place = connection.url
-        self._again = again
+        self.location = connection.url
+        self._reconnect = reconnect
 
     @classmethod
-    def open(cls, place: str, *, create: bool = False, clock: Callable[[], float] | None = None) -> CrewTable:
-        """The table at a path (SQLite) or a `postgresql://` URL; `clock`: simulated time, on SQLite alone."""
+    def open(cls, location: str, *, create: bool = False, clock: Callable[[], float] | None = None) -> CrewTable:
+        """Open the table at a path (SQLite) or a `postgresql://` URL; `clock` simulates time, on SQLite only."""
 
         def connect(*, create: bool = False) -> CrewConnection:
-            if not str(place).startswith(("postgresql://", "postgres://")):
-                return SqliteCrewConnection(str(place), create=create, clock=clock)
+            if not str(location).startswith(("postgresql://", "postgres://")):
+                return SqliteCrewConnection(str(location), create=create, clock=clock)
             if clock is not None:
-                raise ConfigError("clock", clock, "nothing, in PostgreSQL: its time is the server's")
+                raise ConfigError("clock", clock, "None with PostgreSQL, which uses the server's time")
             from rung.store.crew.connection_postgres import PostgresCrewConnection
 
-            return PostgresCrewConnection(str(place), create=create)
+            return PostgresCrewConnection(str(location), create=create)
 
         return cls(connect(create=create), connect)
 
     def clone(self) -> CrewTable:
-        """The same table, for another thread."""
-        return CrewTable(self._again(), self._again)
+        """Open the table again, for another thread."""
+        return CrewTable(self._reconnect(), self._reconnect)
 
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
         self.connection.close()
 
     def __enter__(self) -> Self:

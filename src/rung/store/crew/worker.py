@@ -1,4 +1,4 @@
-"""A worker of a crew, in Python: it claims a task, gives signs of life while it works, and never ends without a word."""
+"""Crew worker for Python: claims a task, sends heartbeats while it works, and hands the task off if it fails."""
 
 from __future__ import annotations
 
@@ -27,34 +27,38 @@ if TYPE_CHECKING:
 
     from rung.store.crew.rows import CrewMessageRow, TaskLease
 
-WAITS: Final = (TaskState.ERROR, TaskState.NEEDS_REVIEW)  # for an answer
-POLL: Final = 2.0  # seconds between two looks for one
-PLACE, TASK, SESSION = "RUNG_CREW", "RUNG_TASK", "RUNG_SESSION"  # what a worker that was started is told
+AWAITING_REPLY: Final = (TaskState.ERROR, TaskState.NEEDS_REVIEW)
+POLL_SECONDS: Final = 2.0
+TABLE_VARIABLE, TASK_VARIABLE, SESSION_VARIABLE = (
+    "RUNG_CREW",
+    "RUNG_TASK",
+    "RUNG_SESSION",
+)  # environment variables of a launched worker
 
 
 class ConductorReply(NamedTuple):
-    """What the conductor decided, and said."""
+    """The conductor's decision and its message."""
 
     state: TaskState
     text: str
 
 
 class CrewWorker:
-    """One task in one worker's hands.
+    """A worker that owns one task.
 
-    >>> with rung.crew.Worker("crew.db", "task-01") as worker:
+    >>> with rung.crew.CrewWorker("crew.db", "task-01") as worker:
     ...     worker.beat("read the code")
     ...     worker.review("CHECKPOINT 1: …", checkpoint=1)
     ...     if worker.wait_for_answer().state == "review_approved":
     ...         worker.complete("TASK COMPLETE")
 
-    Used by the thread that made it; a thread of its own gives signs of life. Leaving the block without `complete` or
-    `hand_off`, by an exception or not, hands the task over and says why.
+    Used by the thread that created it; a background thread sends heartbeats. Leaving the block without `complete` or
+    `hand_off`, with or without an exception, hands the task off with the reason.
     """
 
     def __init__(
         self,
-        place: str,
+        location: str,
         task: str | None = None,
         *,
         session: str = "",
@@ -62,62 +66,71 @@ class CrewWorker:
         beat_every: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.session = session or f"worker-{uuid4().hex[:12]}"
-        self.notes: list[str] = []  # what a successor should know, if it comes to that
-        self._place = place
-        self._wanted = task
+        self.notes: list[str] = []  # completed work, for the handoff to a successor
+        self._location = location
+        self._task_id = task
         self._worked_by = worked_by
-        self._every = beat_every
-        self._over = threading.Event()
-        self._trouble: RungError | None = None
-        self._beating: threading.Thread | None = None
+        self._heartbeat_seconds = beat_every
+        self._finished = threading.Event()
+        self._pending_error: RungError | None = None
+        self._heartbeat_thread: threading.Thread | None = None
         self._claim: TaskLease | None = None
-        self._heard = 0
+        self._last_message_id = 0
 
     @classmethod
     def launched(cls, *, beat_every: float = HEARTBEAT_SECONDS) -> CrewWorker:
-        """The worker that this process was started as: the table, task and session in its environment."""
-        place = os.environ.get(PLACE, "")
-        if not place:
-            raise ConfigError(PLACE, place, "where the crew's table is: a path or a postgresql:// URL")
-        return cls(place, os.environ.get(TASK) or None, session=os.environ.get(SESSION, ""), beat_every=beat_every)
+        """Return the worker for a launched process, from the environment variables of its table, task and session."""
+        location = os.environ.get(TABLE_VARIABLE, "")
+        if not location:
+            raise ConfigError(TABLE_VARIABLE, location, "the crew table's path or postgresql:// URL")
+        return cls(
+            location,
+            os.environ.get(TASK_VARIABLE) or None,
+            session=os.environ.get(SESSION_VARIABLE, ""),
+            beat_every=beat_every,
+        )
 
-    # -- from the claim to the end --------------------------------------------------------------------
+    # -- lifecycle ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self.table = CrewTable.open(self._place)
+        self.table = CrewTable.open(self._location)
         try:
-            self._claim = self._taken()
+            self._claim = self._acquire()
             if self._claim.generation > 1:
-                self._returned()
-            self._beating = threading.Thread(target=self._beat_on, args=(self.table.clone(),), daemon=True)
-            self._beating.start()
+                self._report_resumption()
+            self._heartbeat_thread = threading.Thread(
+                target=self._heartbeat_loop, args=(self.table.clone(),), daemon=True
+            )
+            self._heartbeat_thread.start()
         except BaseException:
             self.table.close()
             raise
         return self
 
-    def _taken(self) -> TaskLease:
-        if self._wanted is not None:
-            return self.table.claim(self._wanted, self.session, self._worked_by)
+    def _acquire(self) -> TaskLease:
+        if self._task_id is not None:
+            return self.table.claim(self._task_id, self.session, self._worked_by)
         found = self.table.claim_next(self.session)
         if found is None:
-            raise NoTaskAvailable("there is nothing to claim: every task is taken, waits for another, or is done")
+            raise NoTaskAvailable(
+                "there is nothing to claim: every task is owned, waits for a dependency, or is complete"
+            )
         return found
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            if not self._over.is_set() and not isinstance(error, LeaseExpired):
-                self._give_up(error)
+            if not self._finished.is_set() and not isinstance(error, LeaseExpired):
+                self._hand_off_on_exit(error)
         finally:
-            self._over.set()
-            if self._beating is not None:
-                self._beating.join()
+            self._finished.set()
+            if self._heartbeat_thread is not None:
+                self._heartbeat_thread.join()
             self.table.close()
         return isinstance(error, StopRequested)
 
-    def _give_up(self, error: BaseException | None) -> None:
+    def _hand_off_on_exit(self, error: BaseException | None) -> None:
         reason = "asked to stop" if isinstance(error, StopRequested) else "left without completing"
         if error is not None and not isinstance(error, StopRequested):
             reason = f"{type(error).__name__}: {error}"
@@ -134,108 +147,110 @@ class CrewWorker:
             task=self.task_id,
             worked_by=self.claim.worked_by,
             completed=tuple(self.notes),
-            instructions="Look at the work as it is, run its tests, then go on.",
+            instructions="Inspect the current state of the work, run its tests, then continue.",
         )
 
-    def _returned(self) -> None:
-        """A successor says what it found, before it goes on: the table is right where the handoff differs."""
-        left = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
-        handoff = Handoff.parse(left[-1].message) if left else None
+    def _report_resumption(self) -> None:
+        """Report what a successor found before it continues; where handoff and table differ, the table is right."""
+        handoffs = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
+        handoff = Handoff.parse(handoffs[-1].message) if handoffs else None
         differences = () if handoff is None else compare_with_table(handoff, state=TaskState.WORKING)
         found = Resumption(
-            previous_session=left[-1].from_session if left else "unknown",
+            previous_session=handoffs[-1].from_session if handoffs else "unknown",
             handoff=ArtifactPresence.MISSING if handoff is None else ArtifactPresence.PRESENT,
             kind=handoff_kind(handoff),
             differences=differences,
             deviations=0 if handoff is None else len(handoff.deviations),
             resume_point=handoff.pending[0] if handoff is not None and handoff.pending else "the task as it is",
         )
-        self.table.say(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
+        self.table.post_message(self.task_id, self.session, found.body(), MessageType.RESUMPTION)
 
     @property
     def claim(self) -> TaskLease:
-        """The lease this worker has."""
+        """Return this worker's lease."""
         if self._claim is None:
-            raise ConfigError("worker", self.session, "one that has claimed: with Worker(…) as worker")
+            raise ConfigError(
+                "worker", self.session, "a worker that has claimed its task: with CrewWorker(…) as worker"
+            )
         return self._claim
 
     @property
     def task_id(self) -> str:
-        """What it works on."""
+        """Return the id of the claimed task."""
         return self.claim.task_id
 
-    def _beat_on(self, table: CrewTable) -> None:
-        """In a thread of its own, so that long work does not look dead."""
+    def _heartbeat_loop(self, table: CrewTable) -> None:
+        """Send heartbeats in a background thread, so that long work does not look dead."""
         with table:
-            while not self._over.wait(self._every):
+            while not self._finished.wait(self._heartbeat_seconds):
                 try:
-                    if table.beat(self.claim) is TaskState.EXIT_REQUESTED and self._trouble is None:
-                        self._trouble = StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
+                    if table.heartbeat(self.claim) is TaskState.EXIT_REQUESTED and self._pending_error is None:
+                        self._pending_error = StopRequested(f"{self.task_id}: the conductor requested a stop")
                 except StoreUnavailable:
-                    continue  # the next one will do
-                except RungError as error:  # it is somebody else's: the work's next word will say so
-                    self._trouble = error
+                    continue  # the next heartbeat tries again
+                except RungError as error:  # lease lost: raised by the worker's next call
+                    self._pending_error = error
                     return
 
-    # -- what it says ---------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------
 
     def beat(self, progress: str = "") -> TaskState:
-        """A sign of life with what there is to show for it; raises when it should stop."""
-        self._check()
-        state = self.table.beat(self.claim, progress=progress)
+        """Send a heartbeat with the current progress; raises StopRequested when the worker should stop."""
+        self._raise_pending()
+        state = self.table.heartbeat(self.claim, progress=progress)
         if state is TaskState.EXIT_REQUESTED:
-            raise StopRequested(f"{self.task_id}: the conductor asks this worker to stop")
+            raise StopRequested(f"{self.task_id}: the conductor requested a stop")
         return state
 
     def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
-        """Report what went wrong; how many errors the task has had in its life."""
-        self._check()
-        return self.table.error(self.claim, summary, body=body, report_path=report_path)
+        """Report an error; return the number of errors in the task's life."""
+        self._raise_pending()
+        return self.table.report_error(self.claim, summary, body=body, report_path=report_path)
 
     def warn_context(self, body: str) -> None:
-        """Say that the context runs out."""
-        self._check()
+        """Report that the context window is nearly full."""
+        self._raise_pending()
         self.table.warn_context(self.claim, body)
 
     def review(self, body: str, *, checkpoint: int, report_path: str = "") -> int:
-        """Ask for a review; which cycle of this checkpoint it is."""
-        self._check()
-        return self.table.ask_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
+        """Request a review; return the review cycle of this checkpoint."""
+        self._raise_pending()
+        return self.table.request_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
 
     def wait_for_answer(
-        self, timeout: float | None = None, *, poll: float = POLL, clock: Callable[[], float] = time.monotonic
+        self, timeout: float | None = None, *, poll: float = POLL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> ConductorReply:
-        """Wait for what the conductor decides about an error, a warning or a review, and go on with it."""
+        """Wait for the conductor's decision about an error, a warning or a review, then resume the task."""
         until = None if timeout is None else clock() + timeout
         while True:
             state = self.beat()
-            if state not in WAITS:
+            if state not in AWAITING_REPLY:
                 break
             if until is not None and clock() >= until:
-                raise TimeoutError(f"{self.task_id}: nobody answered within {timeout:g} s")
-            self._over.wait(poll)
-        said = [message for message in self.messages() if message.from_session == CONDUCTOR]
+                raise TimeoutError(f"{self.task_id}: no reply within {timeout:g} s")
+            self._finished.wait(poll)
+        replies = [message for message in self.messages() if message.from_session == CONDUCTOR]
         self.table.resume(self.claim)
-        return ConductorReply(state, said[-1].message if said else "")
+        return ConductorReply(state, replies[-1].message if replies else "")
 
     def messages(self, *types: MessageType) -> list[CrewMessageRow]:
-        """What was said about the task since this was last asked."""
-        found = self.table.messages(self.task_id, after=self._heard, types=types)
-        self._heard = max([self._heard, *(message.id for message in found)])
+        """Return the messages about the task since the last call."""
+        found = self.table.messages(self.task_id, after=self._last_message_id, types=types)
+        self._last_message_id = max([self._last_message_id, *(message.id for message in found)])
         return found
 
     def complete(self, body: str = "", *, report_path: str = "") -> None:
-        """It is done, and a review has approved it."""
-        self._check()
+        """Complete the task; requires an approved review."""
+        self._raise_pending()
         self.table.complete(self.claim, body, report_path=report_path)
-        self._over.set()
+        self._finished.set()
 
     def hand_off(self, body: str, *, report_path: str = "") -> None:
-        """Stop, and tell whoever takes it up how far it got."""
+        """Stop, and leave a handoff for the next worker."""
         self.table.hand_off(self.claim, body, report_path=report_path)
-        self._over.set()
+        self._finished.set()
 
-    def _check(self) -> None:
-        """What the thread that gives signs of life was told is raised here."""
-        if self._trouble is not None:
-            raise self._trouble
+    def _raise_pending(self) -> None:
+        """Raise the error that the heartbeat thread received."""
+        if self._pending_error is not None:
+            raise self._pending_error

@@ -1,4 +1,4 @@
-"""What a worker writes: each a message and a move in one transaction, fenced by its claim."""
+"""A worker's writes: each posts a message and changes the state in one transaction, fenced by the lease."""
 
 from __future__ import annotations
 
@@ -19,63 +19,63 @@ from rung.core.crew.contract import (
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.connection import transaction
 from rung.store.crew.queries import CrewQueries
-from rung.store.crew.rows import WORKERS, TaskLease, texts
-from rung.store.crew.trigger_conditions import NOW, quoted
+from rung.store.crew.rows import IS_WORKER_SQL, TaskLease, parse_list
+from rung.store.crew.trigger_conditions import NOW_SQL, literals
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import TaskRow
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 _CLAIM: Final = (
-    f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW},"
-    f" last_heartbeat = {NOW}, retry_count = 0 WHERE task_id = ? AND state IN ({quoted(CLAIMABLE)}) RETURNING task_id"
+    f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW_SQL},"
+    f" last_heartbeat = {NOW_SQL}, retry_count = 0 WHERE task_id = ? AND state IN ({literals(CLAIMABLE)}) RETURNING task_id"
 )
-_DONE: Final = "SELECT task_id FROM orchestration_tasks WHERE state = 'complete'"
-_FREE: Final = (
-    f"SELECT task_id, depends_on FROM orchestration_tasks WHERE {WORKERS} AND state IN ('watching', 'fix_proposed')"
+_COMPLETE: Final = "SELECT task_id FROM orchestration_tasks WHERE state = 'complete'"
+_UNOWNED: Final = (
+    f"SELECT task_id, depends_on FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND state IN ('watching', 'fix_proposed')"
     " AND open_for_claim = 1 ORDER BY priority DESC, task_id"
 )
-_BEAT: Final = (
-    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW},"
-    f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW} ELSE progress_at END,"
+_HEARTBEAT: Final = (
+    f"UPDATE orchestration_tasks SET last_heartbeat = {NOW_SQL},"
+    f" progress_at = CASE WHEN ? <> '' AND coalesce(progress, '') <> ? THEN {NOW_SQL} ELSE progress_at END,"
     " progress = CASE WHEN ? <> '' THEN ? ELSE progress END"
-    f" WHERE task_id = ? AND session_id = ? AND generation = ? AND state NOT IN ({quoted(sorted(TERMINAL))})"
+    f" WHERE task_id = ? AND session_id = ? AND generation = ? AND state NOT IN ({literals(sorted(TERMINAL))})"
     " RETURNING state"
 )
 
 
 class WorkerCommands(CrewQueries):
-    """A worker's side of the table."""
+    """Write operations of a worker."""
 
     def claim(self, task_id: str, session: str, worked_by: str = "") -> TaskLease:
-        """Take a task; whoever does not get it is blocked, and leaves its fallback row and a message."""
-        _named("session", session)
+        """Claim a task; a session that loses leaves a fallback row and a message, and ClaimBlocked is raised."""
+        _validate_name("session", session)
         with transaction(self.connection):
-            before = self.known(task_id)
-            won = self._taken(task_id, session, worked_by)
+            before = self.require_task(task_id)
+            won = self._try_claim(task_id, session, worked_by)
             if won is None:
-                self._blocked(before, session)
+                self._record_blocked(before, session)
         if won is None:
-            raise ClaimBlocked(task_id, session, _why(before, session))
+            raise ClaimBlocked(task_id, session, _blocked_reason(before, session))
         return won
 
     def claim_next(self, session: str) -> TaskLease | None:
-        """Take the most urgent task that nobody has and that waits for no other."""
-        _named("session", session)
-        done = {name for (name,) in self.connection.execute(_DONE)}
-        for task_id, waits_for in self.connection.execute(_FREE):
-            if done.issuperset(texts(waits_for)):
+        """Claim the unowned task with the highest priority whose dependencies are complete; None if there is none."""
+        _validate_name("session", session)
+        done = {name for (name,) in self.connection.execute(_COMPLETE)}
+        for task_id, waits_for in self.connection.execute(_UNOWNED):
+            if done.issuperset(parse_list(waits_for)):
                 with transaction(self.connection):
-                    won = self._taken(task_id, session, "")
-                if won is not None:  # otherwise somebody was quicker: there may be another
+                    won = self._try_claim(task_id, session, "")
+                if won is not None:  # otherwise another worker claimed it first
                     return won
         return None
 
-    def _taken(self, task_id: str, session: str, worked_by: str) -> TaskLease | None:
-        """The guarded statement; it changes a row, or it does not."""
+    def _try_claim(self, task_id: str, session: str, worked_by: str) -> TaskLease | None:
+        """Run the guarded claim statement; return None if it changed no row."""
         if not self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id]):
             return None
-        task = self.known(task_id)
+        task = self.require_task(task_id)
         return TaskLease(
             task_id=task_id,
             session=session,
@@ -84,148 +84,150 @@ class WorkerCommands(CrewQueries):
             instruction_path=task.instruction_path,
         )
 
-    def _blocked(self, task: TaskRow, session: str) -> None:
-        why = _why(task, session)
+    def _record_blocked(self, task: TaskRow, session: str) -> None:
+        why = _blocked_reason(task, session)
         self.connection.execute(
             "INSERT INTO orchestration_tasks (task_id, state, session_id, last_heartbeat, last_error, note)"
-            f" VALUES (?, 'exited', ?, {NOW}, ?, ?)"
-            f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW}, last_error = excluded.last_error,"
+            f" VALUES (?, 'exited', ?, {NOW_SQL}, ?, ?)"
+            f" ON CONFLICT (task_id) DO UPDATE SET last_heartbeat = {NOW_SQL}, last_error = excluded.last_error,"
             " note = excluded.note",
             [FALLBACK_PREFIX + session, session, f"claim_blocked: {why}", task.task_id],
         )
-        self._say(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
+        self._insert_message(task.task_id, session, f"CLAIM BLOCKED: {why}", MessageType.CLAIM_BLOCKED)
 
-    # -- while it works -------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------
 
-    def beat(self, claim: TaskLease, *, progress: str = "") -> TaskState:
-        """A sign of life, and what there is to show for it; the state it is in, so that a worker learns what is asked."""
-        found = self.connection.execute(_BEAT, [*[progress] * 4, claim.task_id, claim.session, claim.generation])
-        if not found:
-            raise self._stale(claim)
-        return TaskState(found[0][0])
+    def heartbeat(self, claim: TaskLease, *, progress: str = "") -> TaskState:
+        """Write a heartbeat and the progress; return the task's state, which may be a stop request."""
+        rows = self.connection.execute(_HEARTBEAT, [*[progress] * 4, claim.task_id, claim.session, claim.generation])
+        if not rows:
+            raise self._lease_expired(claim)
+        return TaskState(rows[0][0])
 
-    def error(self, claim: TaskLease, summary: str, *, body: str = "", report_path: str = "") -> int:
-        """Report what went wrong; how many errors the task has had in its life."""
+    def report_error(self, claim: TaskLease, summary: str, *, body: str = "", report_path: str = "") -> int:
+        """Report an error; return the number of errors in the task's life."""
         if summary == CONTEXT_WARNING:
-            raise ConfigError("summary", summary, "what went wrong; a context warning is no error: warn")
+            raise ConfigError("summary", summary, "a summary of the error; report a context warning as such")
         with transaction(self.connection):
-            task = self._at_work(claim)
+            task = self._require_working(claim)
             tries = task.error_tries + 1
             text = (
                 body or f"ERROR (Retry {tries}/{MAX_ERROR_TRIES}):\nError: {summary}\nReport: {report_path or 'none'}"
             )
-            self._say(claim.task_id, claim.session, text, MessageType.ERROR)
-            self._move(
-                claim, TaskState.ERROR, retry_count=task.retry_count + 1, last_error=summary, **_report(report_path)
+            self._insert_message(claim.task_id, claim.session, text, MessageType.ERROR)
+            self._set_state(
+                claim,
+                TaskState.ERROR,
+                retry_count=task.retry_count + 1,
+                last_error=summary,
+                **_report_column(report_path),
             )
         return tries
 
     def warn_context(self, claim: TaskLease, body: str) -> None:
-        """Say that the context runs out: no error, and not counted as one."""
+        """Report that the context window is nearly full; does not count as an error."""
         with transaction(self.connection):
-            self._at_work(claim)
-            self._say(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
-            self._move(claim, TaskState.ERROR, last_error=CONTEXT_WARNING)
+            self._require_working(claim)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.CONTEXT_WARNING)
+            self._set_state(claim, TaskState.ERROR, last_error=CONTEXT_WARNING)
 
-    def ask_review(self, claim: TaskLease, body: str, *, checkpoint: int, report_path: str = "") -> int:
-        """Ask for a review; which cycle of this checkpoint it is."""
+    def request_review(self, claim: TaskLease, body: str, *, checkpoint: int, report_path: str = "") -> int:
+        """Request a review; return the review cycle of this checkpoint."""
         if not is_whole(checkpoint):
             raise ConfigError("checkpoint", checkpoint, "a whole number, 0 or more")
         if not re.match(rf"CHECKPOINT 0*{checkpoint}:", body):
             body = f"CHECKPOINT {checkpoint}: REVIEW REQUEST\n{body}"
         with transaction(self.connection):
-            self._its_turn(claim)
-            self._say(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
-            self._move(claim, TaskState.NEEDS_REVIEW, **_report(report_path))
-            return self.known(claim.task_id).review_cycles
+            self._require_turn(claim)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.REVIEW_REQUEST)
+            self._set_state(claim, TaskState.NEEDS_REVIEW, **_report_column(report_path))
+            return self.require_task(claim.task_id).review_cycles
 
     def resume(self, claim: TaskLease, body: str = "") -> None:
-        """Go on after an answer; whoever takes up another's work says in the body how it found it."""
+        """Resume work after a reply; a successor reports in `body` what it found."""
         with transaction(self.connection):
-            self._its_turn(claim)
+            self._require_turn(claim)
             if body:
-                self._say(claim.task_id, claim.session, body, MessageType.RESUMPTION)
-            self._move(claim, TaskState.WORKING)
+                self._insert_message(claim.task_id, claim.session, body, MessageType.RESUMPTION)
+            self._set_state(claim, TaskState.WORKING)
 
     def complete(self, claim: TaskLease, body: str = "", *, report_path: str = "") -> None:
-        """The last write: it is done, and a review has approved it."""
+        """Complete the task; requires an approved review."""
         with transaction(self.connection):
-            self._at_work(claim)
-            self._say(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
-            self._move(claim, TaskState.COMPLETE, **_report(report_path))
+            self._require_working(claim)
+            self._insert_message(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
+            self._set_state(claim, TaskState.COMPLETE, **_report_column(report_path))
 
     def hand_off(self, claim: TaskLease, body: str, *, report_path: str = "") -> None:
-        """Stop, and say how far it got; also after the conductor has ended it, as long as nobody else has it."""
+        """Stop and leave a handoff; also allowed after the conductor ended the task, while no other worker owns it."""
         with transaction(self.connection):
-            task = self._mine(claim, TaskState.COMPLETE)
-            self._say(claim.task_id, claim.session, body, MessageType.HANDOFF)
+            task = self._require_lease(claim, TaskState.COMPLETE)
+            self._insert_message(claim.task_id, claim.session, body, MessageType.HANDOFF)
             if task.state != TaskState.EXITED:
-                self._move(claim, TaskState.EXITED, **_report(report_path))
+                self._set_state(claim, TaskState.EXITED, **_report_column(report_path))
 
-    def say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
-        """Leave a message; its number."""
+    def post_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the column is message_type
+        """Post a message and return its id."""
         with transaction(self.connection):
-            return self._say(task_id, sender, body, type)
+            return self._insert_message(task_id, sender, body, type)
 
-    # -- the fence ------------------------------------------------------------------------------------
+    # -- fencing --------------------------------------------------------------------------------------
 
-    def _mine(self, claim: TaskLease, *ended: TaskState) -> TaskRow:
-        """The task, if it still is this claim's; it holds until the transaction's end."""
-        task = self.known(claim.task_id)
+    def _require_lease(self, claim: TaskLease, *ended: TaskState) -> TaskRow:
+        """Return the task if the lease is still valid; it stays valid until the transaction ends."""
+        task = self.require_task(claim.task_id)
         if (task.session_id, task.generation) != (claim.session, claim.generation) or task.state in (ended or TERMINAL):
-            raise self._stale(claim)
+            raise self._lease_expired(claim)
         return task
 
-    def _at_work(self, claim: TaskLease) -> TaskRow:
-        """The task, at work: whoever goes on after an answer need not say so first."""
-        task = self._its_turn(claim)
+    def _require_working(self, claim: TaskLease) -> TaskRow:
+        """Return the task, resumed first if it was just answered."""
+        task = self._require_turn(claim)
         if task.state in ANSWERED:
-            self._move(claim, TaskState.WORKING)
+            self._set_state(claim, TaskState.WORKING)
         return task
 
-    def _its_turn(self, claim: TaskLease) -> TaskRow:
-        """The task, if its worker waits for nobody: whoever has reported something must first be answered."""
-        task = self._mine(claim)
+    def _require_turn(self, claim: TaskLease) -> TaskRow:
+        """Return the task unless its worker still waits for a reply."""
+        task = self._require_lease(claim)
         if task.state not in {TaskState.WORKING, *ANSWERED}:
             raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
         return task
 
-    def _stale(self, claim: TaskLease) -> LeaseExpired:
-        task = self.known(claim.task_id)
-        whose = (
-            f"{task.task_id} is not {claim.session}'s any more (generation {claim.generation}; now {task.generation}"
-        )
-        holder = f", {task.session_id}" if task.session_id else ", nobody's"
-        return LeaseExpired(f"{whose}{holder}, {task.state}): nothing was written; stop working on it")
+    def _lease_expired(self, claim: TaskLease) -> LeaseExpired:
+        task = self.require_task(claim.task_id)
+        lost = f"{claim.session} no longer owns {task.task_id} (generation {claim.generation}; now {task.generation}"
+        holder = f", {task.session_id}" if task.session_id else ", unowned"
+        return LeaseExpired(f"{lost}{holder}, {task.state}): nothing was written; stop working on it")
 
-    def _move(self, claim: TaskLease, state: TaskState, **columns: Any) -> None:
+    def _set_state(self, claim: TaskLease, state: TaskState, **columns: Any) -> None:
         names = "".join(f", {name} = ?" for name in columns)
         self.connection.execute(
-            f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW}{names} WHERE task_id = ?",
+            f"UPDATE orchestration_tasks SET state = ?, last_heartbeat = {NOW_SQL}{names} WHERE task_id = ?",
             [state, *columns.values(), claim.task_id],
         )
 
-    def _say(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the contract's word
+    def _insert_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the column is message_type
         ((number,),) = self.connection.execute(
             "INSERT INTO orchestration_messages (task_id, from_session, message, message_type, timestamp)"
-            f" VALUES (?, ?, ?, ?, {NOW}) RETURNING id",
+            f" VALUES (?, ?, ?, ?, {NOW_SQL}) RETURNING id",
             [task_id, sender, body, str(type)],
         )
         return int(number)
 
 
-def _report(path: str) -> dict[str, str]:
+def _report_column(path: str) -> dict[str, str]:
     return {"report_path": path} if path else {}
 
 
-def _why(task: TaskRow, session: str) -> str:
+def _blocked_reason(task: TaskRow, session: str) -> str:
     if task.session_id and task.session_id != session:
-        return f"it is {task.state}, in the hands of {task.session_id}"
+        return f"it is {task.state}, owned by {task.session_id}"
     if task.session_id and task.state not in TERMINAL:
-        return f"it is {task.state}, and this session's already (generation {task.generation})"
-    return f"it is {task.state}; claimable are {', '.join(CLAIMABLE)}"
+        return f"it is {task.state}, already owned by this session (generation {task.generation})"
+    return f"it is {task.state}; claimable states are {', '.join(CLAIMABLE)}"
 
 
-def _named(what: str, name: str) -> None:
+def _validate_name(what: str, name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise ConfigError(what, name, "1 to 200 characters without blanks")
+        raise ConfigError(what, name, "1 to 200 characters without whitespace")

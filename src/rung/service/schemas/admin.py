@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, Number
+from rung.service.schemas.base import ApiModel, StrictNumber
 
 
-class Me(ApiModel):
-    """Who asks, and what they may do."""
+class CurrentUser(ApiModel):
+    """The authenticated user, their role, and facts about this service."""
 
     name: str
     role: Literal["read", "act", "admin"]
@@ -24,13 +24,13 @@ class Me(ApiModel):
 
 
 class LoginIn(ApiModel):
-    """A token."""
+    """A login request."""
 
     token: Annotated[str, Field(max_length=500)]
 
 
 class AuditOut(ApiModel):
-    """One act of a person."""
+    """One entry of the audit trail."""
 
     seq: int
     at: float
@@ -41,15 +41,15 @@ class AuditOut(ApiModel):
 
 
 class TokenIn(ApiModel):
-    """A token to be made."""
+    """An access token to create."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     role: Literal["read", "act", "admin"]
-    days: Annotated[Number, Field(gt=0, le=3_650)] | None = None
+    days: Annotated[StrictNumber, Field(gt=0, le=3_650)] | None = None
 
 
 class TokenOut(ApiModel):
-    """A token; the token itself only when it is made."""
+    """An access token; `token` holds the secret only in the response that creates it."""
 
     name: str
     role: str
