@@ -22,7 +22,7 @@ from rung.core.domain.outcome import Outcome, level_records
 from rung.core.domain.request import Request
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import POLICY_KEYS
+from rung.core.policy.parser import LADDER_KEYS, POLICY_KEYS
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Sticky, preset
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS
@@ -124,7 +124,7 @@ def test_the_policy_schema_knows_every_key() -> None:
     defs = schema("policy")["$defs"]
     policy, ladder, rung = defs["policy"]["properties"], defs["ladder"]["properties"], defs["rung"]["properties"]
     assert set(policy) == set(POLICY_KEYS)
-    assert set(ladder) == {"name", "rungs", "entry", "default_entry", "loops", "first", "about"}
+    assert set(ladder) == set(LADDER_KEYS)
     for table, cls in (
         (rung, Rung),
         (defs["model"]["properties"], Model),
