@@ -63,7 +63,7 @@ BAD = {
     "not a table": ("policy = 5\n", ["policy", "5", "a table"]),
     "two ladders": (
         f'[policy]\nladder = "task"\n[ladder]\n{RUNGS}',
-        ["policy.ladder", "'task'", "[ladder] of its own"],
+        ["policy.ladder", "'task'", "[ladder] table"],
     ),
     "not TOML": ("[policy]\nattempts = 3\nseconds 5\n", ["is not TOML", "line 3"]),
 }

@@ -1,4 +1,4 @@
-"""The size of an error: what its words say, where it enters a ladder, and how many corrections a task gets."""
+"""Size of an error: how its text states it, and where it enters a ladder."""
 
 from __future__ import annotations
 

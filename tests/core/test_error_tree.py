@@ -1,4 +1,4 @@
-"""The tree of exceptions, as core/errors.py draws it."""
+"""Drawing of the exception tree in core/domain/errors.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remembered first decisions are those that `decide` makes."""
+"""Cached first retries equal those that `decide` makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation made smaller: cheapest first, only as far as needed, its pairs whole."""
+"""Compaction: least harmful step first, only as far as needed, tool pairs intact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mended history pairs every call with a result, and leaves alone what is whole."""
+"""Repair of a history: every call has a result, and an intact history is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own exceptions: one tree, each with what a person needs to know."""
+"""Exceptions of Rung: one tree, pickling, and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as JSON: they come back exactly, whatever is in them."""
+"""JSON codec of events: lossless round trips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds and their groups, and the fingerprint by which the same trouble is known again."""
+"""Kinds and their groups, and fingerprints of recurring errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a recovery is what its events amount to, and nothing else."""
+"""Incident state: a fold of its events."""
 
 from __future__ import annotations
 

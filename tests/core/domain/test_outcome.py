@@ -1,4 +1,4 @@
-"""How a recovery ended, and the contracts in which that is told."""
+"""Outcomes and their JSON contracts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits: bounded, finite, never below a server's hint."""
+"""Backoff: waits are bounded, finite and never below a server's hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The circuit breaker: opens when it should, lets exactly one probe through, forgets what it should."""
+"""Circuit breaker: when it opens, one probe at a time, and what a transition resets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hard caps of an incident, and the retry budget of a process."""
+"""Caps of an incident, and the retry budget of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ladders are data: checked when built, and asked where a failure enters."""
+"""Ladders: validation, and entry rungs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies: presets, templates, the model ladder, and the worst a policy allows."""
+"""Policies: presets, templates, the model ladder, and the worst case."""
 
 from __future__ import annotations
 

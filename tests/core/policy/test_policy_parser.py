@@ -1,4 +1,4 @@
-"""Ladders and policies from plain tables: every mistake is named, and overrides keep what they do not name."""
+"""Parser of ladders and policies: every error names its key, and overrides keep the other settings."""
 
 from __future__ import annotations
 

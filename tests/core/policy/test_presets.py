@@ -1,4 +1,4 @@
-"""The five ladders, row by row as the design has them."""
+"""Preset ladders, row by row as designed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often jobs may be started again."""
+"""Restart intensity of a fan-out."""
 
 from __future__ import annotations
 

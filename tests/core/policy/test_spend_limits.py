@@ -1,4 +1,4 @@
-"""What may be spent: which purses a call is paid from, what people set over a file, the marks that are reached."""
+"""Spend limits: which limits apply to a call, overrides at run time, and alert thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `[[hooks]]` of a policy file, and the headings its `[stop]` asks for."""
+"""Settings of `[[hooks]]` and `[stop]` in a policy file."""
 
 from __future__ import annotations
 

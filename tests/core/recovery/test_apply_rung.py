@@ -1,4 +1,4 @@
-"""How each action makes a new request."""
+"""Requests that each action builds."""
 
 from __future__ import annotations
 

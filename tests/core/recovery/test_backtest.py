@@ -1,4 +1,4 @@
-"""Another policy on a recorded recovery: the same as long as it decides the same, and honest from there on."""
+"""Backtest: a replay matches the recording while decisions are equal, and reports unknown results as unknown."""
 
 from __future__ import annotations
 

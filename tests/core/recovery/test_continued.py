@@ -1,4 +1,4 @@
-"""A service that fails in the midst of an answer: another model goes on with it where the ladder resumes at all."""
+"""Provider failures in the middle of a stream: another model resumes the answer if the ladder has a resume rung."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery prompts: the right one for the failure, filled in once, with the task untouched."""
+"""Recovery prompts: the one for the failure is chosen, filled in once, and the task is unchanged."""
 
 from __future__ import annotations
 

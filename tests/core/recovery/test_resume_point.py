@@ -1,4 +1,4 @@
-"""Where a recovery goes on: read off the events alone."""
+"""Resume points of interrupted recoveries, computed from their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge's verdict, and what a failed one is evidence of."""
+"""Verdicts of a judge, and the evidence of a failed one."""
 
 from __future__ import annotations
 

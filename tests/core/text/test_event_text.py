@@ -1,4 +1,4 @@
-"""How events, amounts and tables are told: in few words, and so that they can be read back."""
+"""Descriptions of events, amounts and tables."""
 
 from __future__ import annotations
 

@@ -189,9 +189,9 @@ class JournalReadOnly(StoreError):
 class VersionConflict(StoreError):
     """A setting was changed by another writer since it was read."""
 
-    def __init__(self, name: str, expected: int, found: int) -> None:
-        super().__init__(f"{name}: changed by another writer (version {found}, expected {expected})")
-        self.actual = found
+    def __init__(self, name: str, expected: int, actual: int) -> None:
+        super().__init__(f"{name}: changed by another writer (version {actual}, expected {expected})")
+        self.actual = actual
 
 
 class StoreUnavailable(RungError):

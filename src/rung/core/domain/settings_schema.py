@@ -143,13 +143,13 @@ def read_list(value: object, where: str) -> list[Any]:
     return list(value)
 
 
-def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
+def check_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str = "") -> None:
     """Raise ConfigError for an unknown key; the message suggests the nearest ones."""
-    known = list(known)
+    allowed = list(allowed)
     for key, value in table.items():
-        if key not in known:
+        if key not in allowed:
             path = f"{where}.{key}" if where else str(key)
-            raise ConfigError(path, value, f"one of the keys {', '.join(known)}{suggest_names(key, known)}")
+            raise ConfigError(path, value, f"one of the keys {', '.join(allowed)}{suggest_names(key, allowed)}")
 
 
 def suggest_names(name: object, names: Iterable[str]) -> str:

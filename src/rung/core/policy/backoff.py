@@ -9,7 +9,7 @@ from rung.core.domain.errors import ConfigError, is_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits before retries: uniformly random between 0 and a ceiling of `base * multiplier ** n` seconds, at most `cap`.
+    """Waits before retries: uniformly random between 0 and a ceiling of `base`, `base * multiplier`, … up to `cap` seconds.
 
     Full jitter spreads simultaneous retries best. With `jitter=False` the wait is exactly the ceiling, so that delays
     are predictable. A server's hint is a lower bound: jitter is added on top of it.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SiblingRestarts(StrEnum):
-    """What happens to the other jobs when one fails."""
+    """Handling of the other jobs when one fails."""
 
     CONTINUE = "continue"
     CANCEL = "cancel"
