@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.system.process import RECOVERY, RunningProcess, run_command
+from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
@@ -66,7 +66,7 @@ class CommandWorker:
 
     def _run(self, worker: CrewWorker, told: str) -> str:
         """One run. What it prints is its progress; it is ended when the task is no longer ours."""
-        words = [word.replace(INSTRUCTION, told).replace(RECOVERY, told) for word in self.command]
+        words = [word.replace(INSTRUCTION, told).replace(RECOVERY_PLACEHOLDER, told) for word in self.command]
         printed = [0]
 
         def count(chunk: bytes) -> None:
@@ -82,7 +82,7 @@ class CommandWorker:
                     last = time.monotonic()
                     worker.beat(f"{printed[0]} bytes of output, {group_cpu_seconds(os.getpgid(0))} s of processor time")
         except BaseException:  # its task is another's, or it was asked to end
-            run.end()
+            run.terminate()
             raise
         return run.result()
 

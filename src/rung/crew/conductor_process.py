@@ -90,7 +90,7 @@ def conduct(crew: ConductorContext) -> bool:
         return to is TaskState.COMPLETE
     finally:
         stop.set()
-        processes.file(NAME).unlink(missing_ok=True)
+        processes.pid_file(NAME).unlink(missing_ok=True)
 
 
 def _only_one(processes: RealProcesses) -> None:

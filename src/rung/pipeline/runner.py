@@ -89,7 +89,7 @@ class PipelineRun:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            self._agents.tidy()
+            self._agents.remove_empty_directories()
         return self._ended()
 
     def _ready(self, running: set[str]) -> list[PipelineStage]:
@@ -168,7 +168,7 @@ class PipelineRun:
         """The command, known by a PID file; what a runner that died left of this very stage is ended first."""
         name = self._name(stage)
         self._agents.end(name)
-        return launcher(self._agents.file(name), words)
+        return launcher(self._agents.pid_file(name), words)
 
     def _name(self, stage: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]", "_", f"{self.run_id or os.getpid()}.{stage}")
@@ -178,7 +178,7 @@ class PipelineRun:
         try:
             return await apart(started.result)
         except asyncio.CancelledError:
-            await apart(started.end)
+            await apart(started.terminate)
             raise
 
     def _nudge(self, request: Request, incident: Incident) -> Request:
