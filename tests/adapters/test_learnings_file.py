@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
-from rung.adapters.system.learnings_file import ISSUES, LEARNINGS, LearningsFile, LearningsIssue, known, write_entry
+from rung.adapters.system.learnings_file import (
+    ISSUES,
+    LEARNINGS,
+    LearningsFile,
+    LearningsIssue,
+    load_notes,
+    write_entry,
+)
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -90,7 +97,7 @@ def test_what_people_write_is_read(tmp_path: Path) -> None:
     """Headings and fields are understood in the ways people write them; examples in fences are not entries."""
     (tmp_path / ISSUES).write_text(BY_HAND, encoding="utf-8")
     (tmp_path / LEARNINGS).write_text(LEARNED.replace("\n", "\r\n"), encoding="utf-8", newline="")
-    learnings, issues = known(tmp_path)
+    learnings, issues = load_notes(tmp_path)
     first, second = issues
     assert first == LearningsIssue(
         7, "The build server forgets things", "2026-01-02", "Critical", "In Progress",
@@ -104,16 +111,16 @@ def test_what_people_write_is_read(tmp_path: Path) -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     """Without notes nothing is known; bytes that are no text do not break anything."""
-    assert known(tmp_path / "none") == ([], [])
+    assert load_notes(tmp_path / "none") == ([], [])
     (tmp_path / ISSUES).write_bytes(b"\xff\xfe## [ISSUE-1] \xff\n## [ISSUE-2] good\n")
-    assert [issue.number for issue in known(tmp_path)[1]] == [2]
+    assert [issue.number for issue in load_notes(tmp_path)[1]] == [2]
 
 
 def test_a_partial_end_leaves_an_issue(tmp_path: Path) -> None:
     """A forced end is noted with its cause, what was done, and what a person can do."""
     outcome = recover(tmp_path / "notes", loop(), "what I did")
     assert outcome.status == "partial"
-    _, (issue,) = known(tmp_path / "notes")
+    _, (issue,) = load_notes(tmp_path / "notes")
     assert (issue.number, issue.title, issue.date) == (1, "the same again", "2026-09-21")
     assert (issue.severity, issue.status, issue.resolution) == ("Medium", "Open", "none yet")
     assert issue.description.startswith("Ended partial at attempt 2: loop_detected: the same again. Failures: loop")
@@ -130,7 +137,7 @@ def test_how_bad_it_is(tmp_path: Path) -> None:
     """What only a person can mend is severe, what passes by itself is not."""
     recover(tmp_path, rung.AttemptError("no key", finding="missing_credentials"))
     recover(tmp_path, BUSY)
-    assert [issue.severity for issue in known(tmp_path)[1]] == ["High", "Low"]
+    assert [issue.severity for issue in load_notes(tmp_path)[1]] == ["High", "Low"]
 
 
 def test_what_is_no_issue(tmp_path: Path) -> None:
@@ -142,7 +149,7 @@ def test_what_is_no_issue(tmp_path: Path) -> None:
     recover(tmp_path, LOST, policy=rung.policy("crew", report=""))
     with pytest.raises(KeyboardInterrupt):
         recover(tmp_path, BUSY, KeyboardInterrupt())
-    assert known(tmp_path)[1] == []
+    assert load_notes(tmp_path)[1] == []
 
 
 def test_a_new_kind_leaves_a_learning(tmp_path: Path) -> None:
@@ -153,7 +160,7 @@ def test_a_new_kind_leaves_a_learning(tmp_path: Path) -> None:
     recover(tmp_path, loop(), "what I did")
     two = rung.policy("task", models=["small", "large"], agents=["expert"], report="")
     recover(tmp_path, rung.AttemptError("cannot", finding="capability_mismatch"), "done", policy=two)
-    learnings, _ = known(tmp_path)
+    learnings, _ = load_notes(tmp_path)
     assert [(one.category, one.importance) for one in learnings] == [
         ("NOT_FOUND", "MEDIUM"),
         ("OVERLOADED", "LOW"),
@@ -174,7 +181,7 @@ def test_a_new_kind_leaves_a_learning(tmp_path: Path) -> None:
 def test_several_kinds_in_one_incident(tmp_path: Path) -> None:
     """Each new kind of an incident is noted, and what it led to."""
     recover(tmp_path, LOST, rung.AttemptError("", finding="test_failure"), "done")
-    first, second = known(tmp_path)[0]
+    first, second = load_notes(tmp_path)[0]
     assert first.body.splitlines()[1] == "Then came test_failure."
     assert (second.title, second.body.splitlines()[1]) == ("test_failure", "What helped: nudge.")
 
@@ -197,7 +204,7 @@ def test_what_a_person_wrote_stays(tmp_path: Path) -> None:
     whole = (tmp_path / ISSUES).read_bytes()
     assert whole.startswith(theirs + b"\r\n\r\n## [ISSUE-008] the same again\r\n\r\n- **Date**")
     assert b"\n" not in whole.replace(b"\r\n", b"")
-    assert [issue.number for issue in known(tmp_path)[1]] == [7, 3, 8]
+    assert [issue.number for issue in load_notes(tmp_path)[1]] == [7, 3, 8]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
@@ -213,7 +220,7 @@ def test_the_same_trouble_is_noted_once(tmp_path: Path) -> None:
     for _ in range(3):
         recover(tmp_path, loop(), "what I did")
     recover(tmp_path, loop("something else"), "what I did")
-    assert [issue.title for issue in known(tmp_path)[1]] == ["the same again", "something else"]
+    assert [issue.title for issue in load_notes(tmp_path)[1]] == ["the same again", "something else"]
     text = (tmp_path / ISSUES).read_text().replace("Open", "Resolved")
     (tmp_path / ISSUES).write_text(text)
     recover(tmp_path, loop(), "what I did")
@@ -233,7 +240,7 @@ def test_no_secret_and_no_entry_in_an_entry(tmp_path: Path) -> None:
         "bad\n## [ISSUE-999] fake\n---\n**Status**: Resolved\nAuthorization: Bearer sk-ant-api03-abcdefghijklmnop1234"
     )
     recover(tmp_path, loop(evil), "what I did")
-    learnings, issues = known(tmp_path)
+    learnings, issues = load_notes(tmp_path)
     assert [issue.number for issue in issues] == [1]
     assert issues[0].status == "Open"
     assert len(learnings) == 1
@@ -243,7 +250,7 @@ def test_no_secret_and_no_entry_in_an_entry(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """A notebook that breaks is passed over, like any listener."""
     (tmp_path / "file").write_text("")
-    with pytest.warns(RuntimeWarning, match="Notebook failed and was ignored"):
+    with pytest.warns(RuntimeWarning, match="LearningsFile failed and was ignored"):
         assert recover(tmp_path / "file", LOST, "done").ok
 
 
@@ -272,7 +279,7 @@ def test_a_file_that_is_never_there(tmp_path: Path) -> None:
         write_entry(*arguments)
         (tmp_path / ISSUES).unlink(missing_ok=True)
 
-    with pytest.warns(RuntimeWarning, match="again and again"):
+    with pytest.warns(RuntimeWarning, match="replaced repeatedly"):
         recover(tmp_path, loop(), "what I did", write=gone)
 
 
@@ -280,7 +287,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     """What is written in part is said, not passed off as done."""
     end, other = os.pipe()
     os.set_blocking(other, False)
-    with pytest.raises(OSError, match="only a part"):
+    with pytest.raises(OSError, match="only part"):
         write_entry(other, "", "x" * 10_000_000)
     os.close(end)
     os.close(other)
@@ -288,10 +295,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 WRITER = """
 import sys, rung
-from rung.adapters.system.learnings_file import Notebook
+from rung.adapters.system.learnings_file import LearningsFile
 from rung.testing import Script
 folder, me = sys.argv[1:]
-book = Notebook(folder)
+book = LearningsFile(folder)
 words = ["alpha", "bravo", "carol", "delta", "eagle", "frost", "grape", "horse", "igloo", "joker"]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -299,7 +306,7 @@ for word in words:
     for name in (me, "both"):
         error = rung.AttemptError(f"{name} {word}", finding="loop_detected", repeats=9)
         policy = rung.policy("task", report="")
-        rung.recover_sync(Script(error, "x"), "t", policy=policy, listeners=[book], breakers=rung.Breakers())
+        rung.recover_sync(Script(error, "x"), "t", policy=policy, listeners=[book], breakers=rung.BreakerRegistry())
 """
 
 
@@ -332,7 +339,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
         writer.communicate()
     text = (tmp_path / ISSUES).read_text(encoding="utf-8")
     assert text.startswith(BY_HAND)
-    learnings, issues = known(tmp_path)
+    learnings, issues = load_notes(tmp_path)
     assert [issue.number for issue in issues] == [7, 3, *range(8, 38)]
     assert len({issue.fingerprint for issue in issues[2:]}) == 30
     assert all(issue.workaround and issue.root_cause for issue in issues[2:])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rung.adapters.system.process import judge
+from rung.adapters.system.process import output_or_raise
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
@@ -58,14 +58,14 @@ API_ERROR = '{"error":{"code":400,"message":"API key not valid","status":"INVALI
 def test_a_result_that_reports_an_error_is_a_failure(result: dict[str, Any], kind: Kind, exit_code: int) -> None:
     """Whatever the exit code and `subtype` say, the reported error counts, and its kind is read off it."""
     with pytest.raises(AttemptError) as raised:
-        judge(exit_code, "progress\n" + json.dumps(result), "")
+        output_or_raise(exit_code, "progress\n" + json.dumps(result), "")
     assert classify(raised.value).kind is kind
 
 
 def test_an_error_list_is_the_message() -> None:
     """Where there is no result, the words in `errors` are shown."""
     with pytest.raises(AttemptError, match="Reached maximum number of turns"):
-        judge(1, json.dumps(claude(errors=["Reached maximum number of turns (2)"])), "")
+        output_or_raise(1, json.dumps(claude(errors=["Reached maximum number of turns (2)"])), "")
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_an_error_list_is_the_message() -> None:
 )
 def test_a_good_result_is_the_output(result: dict[str, Any]) -> None:
     """A result without an error is returned as it was printed."""
-    assert judge(0, json.dumps(result), "") == json.dumps(result)
+    assert output_or_raise(0, json.dumps(result), "") == json.dumps(result)

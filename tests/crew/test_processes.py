@@ -38,7 +38,7 @@ def until(true: Callable[[], object]) -> None:
 def processes(tmp_path: Path) -> Iterator[RealProcesses]:
     made = RealProcesses(tmp_path)
     yield made
-    for name in made.known():
+    for name in made.names():
         made.end(name, 0.0)
 
 
@@ -67,7 +67,7 @@ def test_a_number_that_is_anothers_by_now_is_not_hit(processes: RealProcesses) -
         )
         assert not processes.alive("old")
         processes.end("old", 0.0)
-        assert processes.known() == []
+        assert processes.names() == []
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -117,7 +117,7 @@ def test_one_that_stands_still_is_seen_and_can_be_ended(processes: RealProcesses
 def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path) -> None:
     """Another conductor process finds live workers by their PID files."""
     processes.launch("one", SLEEP, {"RUNG_TASK": "task-01"}, tmp_path)
-    ask = f"from rung.adapters.system.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.known(), p.alive('one')); p.end('one', 5); print(p.known())"
+    ask = f"from rung.adapters.system.worker_processes import RealProcesses; from pathlib import Path; p = RealProcesses(Path({str(tmp_path)!r})); print(p.names(), p.alive('one')); p.end('one', 5); print(p.names())"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['one'] True", "[]"]
     until(lambda: not processes.alive("one"))

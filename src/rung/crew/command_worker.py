@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.system.process import RECOVERY, RunningProcess, run_command
+from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
@@ -71,7 +71,7 @@ class CommandWorker:
     def _run(self, worker: CrewWorker, prompt: str) -> str:
         """Run the command once and return its output. The amount of output is reported as progress."""
         arguments = [
-            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY, prompt) for argument in self.command
+            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY_PLACEHOLDER, prompt) for argument in self.command
         ]
         printed_bytes = 0
 

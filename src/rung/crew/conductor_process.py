@@ -92,7 +92,7 @@ def run_conductor(crew: ConductorContext) -> bool:
         return to is TaskState.COMPLETE
     finally:
         stop.set()
-        processes.file(CONDUCTOR_PROCESS).unlink(missing_ok=True)
+        processes.pid_file(CONDUCTOR_PROCESS).unlink(missing_ok=True)
 
 
 def _ensure_single_conductor(processes: RealProcesses) -> None:

@@ -89,7 +89,7 @@ class PipelineRun:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            self._agents.tidy()
+            self._agents.remove_empty_directories()
         return self._result()
 
     def _ready(self, running: set[str]) -> list[PipelineStage]:
@@ -176,7 +176,7 @@ class PipelineRun:
         """
         name = self._process_name(stage)
         self._agents.end(name)
-        return launcher(self._agents.file(name), arguments)
+        return launcher(self._agents.pid_file(name), arguments)
 
     def _process_name(self, stage: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]", "_", f"{self.run_id or os.getpid()}.{stage}")
@@ -186,7 +186,7 @@ class PipelineRun:
         try:
             return await run_in_thread(process.result)
         except asyncio.CancelledError:
-            await run_in_thread(process.end)
+            await run_in_thread(process.terminate)
             raise
 
     def _nudge(self, request: Request, incident: Incident) -> Request:

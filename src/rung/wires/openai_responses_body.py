@@ -176,10 +176,10 @@ def allows_empty(body: Body) -> bool:
 
 def history(body: Body) -> list[Body]:
     """Return the conversation of a request."""
-    given = body.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    content = body.get("input")
+    if isinstance(content, str):
+        return [{"role": "user", "content": content}]
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 def _output(response: Body) -> list[Body]:

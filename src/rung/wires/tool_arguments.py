@@ -12,8 +12,8 @@ def missing_arguments(name: str, arguments: object, schemas: Mapping[str, Any]) 
     required = schema.get("required") if isinstance(schema, Mapping) else None
     if not isinstance(required, list):
         return ""
-    given = arguments if isinstance(arguments, Mapping) else {}
-    missing = [field for field in required if isinstance(field, str) and field not in given]
+    provided = arguments if isinstance(arguments, Mapping) else {}
+    missing = [field for field in required if isinstance(field, str) and field not in provided]
     if not missing:
         return ""
     return f"the call of {name} lacks required arguments: {', '.join(missing)}"

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from rung.adapters.system.claims import check_claims, check_command, check_files, look
+from rung.adapters.system.claims import check_claims, check_command, check_files, snapshot_files
 from tests.waiting import is_running, wait_until
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_files_seen_before(tmp_path: Path) -> None:
     """What was looked at before is compared with that, whatever the clock says."""
     file = tmp_path / "a.py"
     file.write_text("x")
-    before = look(tmp_path, ["a.py", "b.py"])
+    before = snapshot_files(tmp_path, ["a.py", "b.py"])
     assert list(before) == ["a.py"]
     assert not check_files(tmp_path, ["a.py"], since=0, before=before)[0].holds
     file.write_text("xy")

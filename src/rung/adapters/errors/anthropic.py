@@ -28,5 +28,5 @@ def _code(body: object) -> str:
     if not isinstance(error, Mapping):
         return ""
     details = error.get("details")
-    words = (error.get("type"), details.get("error_code") if isinstance(details, Mapping) else None)
-    return " ".join(word for word in words if isinstance(word, str))
+    codes = (error.get("type"), details.get("error_code") if isinstance(details, Mapping) else None)
+    return " ".join(code for code in codes if isinstance(code, str))

@@ -19,13 +19,13 @@ def read(obj: object) -> Evidence | None:
         return None
     body = attribute(obj, "details")
     details = _details(body)
-    words = [attribute(obj, "status"), attribute(attribute(obj, "grpc_status_code"), "name")]
-    words += [_field(detail, "reason") for detail in details]
+    codes = [attribute(obj, "status"), attribute(attribute(obj, "grpc_status_code"), "name")]
+    codes += [_field(detail, "reason") for detail in details]
     evidence = read_exception(obj, body="", provider="google")
     retry_delay = next((seconds for seconds in map(_delay, details) if seconds is not None), None)
     in_stream = _in_stream(obj)
     return evidence._replace(
-        code=" ".join(dict.fromkeys(word for word in words if isinstance(word, str) and word)),
+        code=" ".join(dict.fromkeys(code for code in codes if isinstance(code, str) and code)),
         retry_after=evidence.retry_after if retry_delay is None else retry_delay,
         phase=Phase.STREAM if in_stream else evidence.phase,
         # This error is raised only after output, which a stream has already passed on.

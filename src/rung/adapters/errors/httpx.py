@@ -10,7 +10,7 @@ from rung.core.domain.failures import Evidence, Phase
 
 _QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # query of a URL: some services take the API key there
 _ERRNO: Final = re.compile(r"\[Errno (-?\d{1,4})\]")
-_CUT: Final = ("without sending complete message body", "incomplete chunked read")
+_TRUNCATED: Final = ("without sending complete message body", "incomplete chunked read")
 
 
 def read(obj: object) -> Evidence | None:
@@ -24,5 +24,7 @@ def read(obj: object) -> Evidence | None:
     return evidence._replace(
         text=_QUERY.sub("?…", evidence.text),
         errno=int(errno[1]) if errno else evidence.errno,
-        phase=Phase.STREAM if response is None and any(words in evidence.text for words in _CUT) else evidence.phase,
+        phase=Phase.STREAM
+        if response is None and any(phrase in evidence.text for phrase in _TRUNCATED)
+        else evidence.phase,
     )

@@ -50,5 +50,5 @@ def _code(body: object) -> str:
     """Return type and code of the body. Those of the exception are invented ("throttling_error", "429")."""
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
-    words = (body.get("type"), body.get("code")) if isinstance(body, Mapping) else ()
-    return " ".join(dict.fromkeys(word for word in words if isinstance(word, str) and word))
+    codes = (body.get("type"), body.get("code")) if isinstance(body, Mapping) else ()
+    return " ".join(dict.fromkeys(code for code in codes if isinstance(code, str) and code))

@@ -9,7 +9,7 @@ from rung.core.classify.evidence import attribute, read_exception
 from rung.core.domain.failures import Evidence, Phase
 
 _QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # query of a URL: some services take the API key there
-_CUT: Final = ("Connection broken", "IncompleteRead(")
+_TRUNCATED: Final = ("Connection broken", "IncompleteRead(")
 
 
 def read(obj: object) -> Evidence | None:
@@ -22,7 +22,7 @@ def read(obj: object) -> Evidence | None:
     return evidence._replace(
         text=_QUERY.sub("?…", evidence.text),
         exceptions=_correct_names(evidence.exceptions, stalled=stalled),
-        phase=Phase.STREAM if stalled or any(words in evidence.text for words in _CUT) else evidence.phase,
+        phase=Phase.STREAM if stalled or any(phrase in evidence.text for phrase in _TRUNCATED) else evidence.phase,
     )
 
 

@@ -1,4 +1,4 @@
-"""A judge that is a program: given the case as JSON on its standard input, it prints a verdict as JSON."""
+"""Judge that is a command: it reads the case as JSON from standard input and prints a verdict as JSON."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from rung.core.domain.verdict import Verdict
     from rung.detectors.judging import JudgeCase
 
-_TOLD: Final = 400
+_MAX_STDERR_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
 class CommandJudge:
-    """Runs a command for each case; no shell, and nothing it starts stays behind."""
+    """Judge that runs a command for each case, without a shell. Its child processes are terminated with it."""
 
     command: Sequence[str] | str
     seconds: float = 120.0
 
     def __call__(self, case: JudgeCase) -> Verdict:
-        """The command's verdict, or a JudgeError."""
-        words = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+        """Return the command's verdict, or raise JudgeError."""
+        argv = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
         try:
-            done = run_command(words, json.dumps(case.to_json()), seconds=self.seconds)
+            done = run_command(argv, json.dumps(case.to_json()), seconds=self.seconds)
         except AttemptTimeout:
-            raise JudgeError(f"{words[0]}: no verdict within {self.seconds:g} s") from None
+            raise JudgeError(f"{argv[0]}: no verdict within {self.seconds:g} s") from None
         except OSError as error:
-            raise JudgeError(f"{words[0]}: cannot be run: {error.strerror or error}") from error
+            raise JudgeError(f"{argv[0]}: cannot be run: {error.strerror or error}") from error
         if done.code:
-            raise JudgeError(f"{words[0]}: exit code {done.code}: {clip(done.errors.strip(), _TOLD)}")
-        return verdict_in_text(done.output)
+            raise JudgeError(f"{argv[0]}: exit code {done.code}: {clip(done.errors.strip(), _MAX_STDERR_CHARACTERS)}")
+        return verdict_in(done.output)

@@ -1,9 +1,9 @@
-"""The notes a project keeps of its failures: `learnings.md` and `issues.md`, written by people and by us.
+"""Project notes about failures: `learnings.md` and `issues.md`, written by people and by Rung.
 
-What is there is read before a run, and only ever added to: one write at the end of the file, under a lock, so
-that neither another process nor a person loses a word. `Notebook(folder)` is a listener that adds an issue when
-a recovery ends partial, and a learning when a kind of failure is seen for the first time. A person who saves an
-old copy over the file can still undo that: the next incident of the same sort writes it anew.
+The files are read before a run and only appended to: one write at the end of the file, under a lock, so that no text of
+another process or a person is lost. `LearningsFile(folder)` is a listener that adds an issue when a recovery ends
+partial, and a learning when a kind of failure occurs for the first time. If an editor saves an old copy over the file,
+the entry is lost; the next incident of the same kind adds it again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 LEARNINGS: Final = "learnings.md"
 ISSUES: Final = "issues.md"
-TITLE: Final = 80
-MESSAGE: Final = 500
-_TRIES: Final = 5  # a file that is replaced under our hands so often is not ours to write
+MAX_TITLE_CHARACTERS: Final = 80
+MAX_MESSAGE_CHARACTERS: Final = 500
+_MAX_WRITE_ATTEMPTS: Final = 5  # attempts to write a file that is being replaced
 _HEADING: Final = re.compile(r"#{1,6}\s*\[([^\]]+)\]\s*(.*)")
 _FIELD: Final = re.compile(
     r"(?:[-*+]\s+|#{2,6}\s+)?(?:\*\*|__)?"
@@ -44,14 +44,14 @@ _FIELD: Final = re.compile(
     r"(?:\*\*|__)?\s*(?::(?:\*\*|__)?\s*(.*)|$)",
     re.IGNORECASE,
 )
-_LONG: Final = frozenset({"description", "root cause", "workaround", "resolution"})  # may go on for lines
+_LONG: Final = frozenset({"description", "root cause", "workaround", "resolution"})  # may span several lines
 _RULES: Final = frozenset({"---", "***", "___"})
 _NUMBER: Final = re.compile(r"ISSUE[-_ ]?(\d{1,9})", re.IGNORECASE)
 _SEVERE: Final = frozenset({Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.QUOTA_EXHAUSTED, Kind.BUDGET_EXHAUSTED})
 
 
 class Learning(NamedTuple):
-    """Something a project knows. What a person left out is empty."""
+    """Entry of `learnings.md`. A missing field is empty."""
 
     category: str
     title: str
@@ -61,7 +61,7 @@ class Learning(NamedTuple):
 
 
 class LearningsIssue(NamedTuple):
-    """Something that stands in the way, or once did. What a person left out is empty."""
+    """Entry of `issues.md`. A missing field is empty."""
 
     number: int
     title: str
@@ -75,21 +75,21 @@ class LearningsIssue(NamedTuple):
     fingerprint: str = ""
 
 
-def known(folder: str | Path) -> tuple[list[Learning], list[LearningsIssue]]:
-    """What the notes in this folder say, in their order; a file that is not there says nothing."""
+def load_notes(folder: str | Path) -> tuple[list[Learning], list[LearningsIssue]]:
+    """Return the learnings and issues in this folder, in order. A missing file has none."""
     return _learnings(_text(Path(folder) / LEARNINGS)), _issues(_text(Path(folder) / ISSUES))
 
 
 class LearningsFile:
-    """A listener that keeps a project's notes: `recover(…, listeners=[Notebook("notes")])`."""
+    """Listener that appends to a project's notes: `recover(…, listeners=[LearningsFile("notes")])`."""
 
     def __init__(self, folder: str | Path, *, write: WriteEntry | None = None) -> None:
         self.folder = Path(folder)
         self._write = write or write_entry
-        self._noted: set[Kind] = set()  # kinds that are known to be in the file: most incidents need no look
+        self._noted: set[Kind] = set()  # kinds already in the file: most incidents need no read
 
     def __call__(self, event: ev.Event, incident: Incident) -> None:
-        """Take note of how it ended; by then it is known what helped."""
+        """Add entries when an incident ends: by then it is known which rung helped."""
         if not isinstance(event, ev.AttemptSucceeded | ev.Closed | ev.Cancelled) or not incident.failures:
             return
         date = datetime.fromtimestamp(event.at, UTC).date().isoformat()
@@ -110,20 +110,20 @@ def _text(path: Path) -> str:
 
 
 def _entries(text: str) -> list[tuple[str, str, Mapping[str, str]]]:
-    """Tag, title and fields of each entry; what stands under no field is "". Examples in fences are no entries."""
+    """Return tag, title and fields of each entry. Text without a field has the key "". Fenced blocks are no entries."""
     entries: list[tuple[str, str, dict[str, str]]] = []
     fenced, name = False, ""
     for line in text.splitlines():
-        said, value = line.strip(), line
-        fence = said.startswith(("```", "~~~"))
-        heading, field = (None, None) if fenced or fence else (_HEADING.fullmatch(said), _FIELD.fullmatch(said))
+        stripped, value = line.strip(), line
+        fence = stripped.startswith(("```", "~~~"))
+        heading, field = (None, None) if fenced or fence else (_HEADING.fullmatch(stripped), _FIELD.fullmatch(stripped))
         if heading is not None:
             entries.append((heading[1].strip(), heading[2].strip(), {}))
             name = ""
         elif entries:
             if field is not None:
                 name, value = field[1].lower(), field[2] or ""
-            elif said in _RULES and not fenced:
+            elif stripped in _RULES and not fenced:
                 name, value = "", ""
             fields = entries[-1][2]
             fields[name] = f"{fields[name]}\n{value}" if name in fields else value
@@ -151,8 +151,8 @@ def _issues(text: str) -> list[LearningsIssue]:
     ]
 
 
-def _line(text: str, limit: int = MESSAGE) -> str:
-    """One line without secrets: a message must not look like an entry of its own."""
+def _line(text: str, limit: int = MAX_MESSAGE_CHARACTERS) -> str:
+    """Return a message as one line without secrets, so that it cannot look like an entry."""
     return clip(" ".join(redacted(text).split()), limit).replace("\n", " ")
 
 
@@ -161,7 +161,7 @@ def _cause(failure: Failure) -> str:
 
 
 def _issue_entry(incident: Incident, date: str, text: str) -> str:
-    """The entry of an incident that ended partial; none where the same trouble is noted already."""
+    """Return the entry of an incident that ended partial, or an empty string if its failure has an entry."""
     failure = incident.failures[-1]
     if failure.fingerprint in text:
         return ""
@@ -180,27 +180,27 @@ def _issue_entry(incident: Incident, date: str, text: str) -> str:
         "Incident": incident.id,
     }
     lines = [f"- **{name}**: {value}" for name, value in fields.items()]
-    title = _line(failure.message, TITLE) or failure.kind.value
+    title = _line(failure.message, MAX_TITLE_CHARACTERS) or failure.kind.value
     return "\n".join([f"## [ISSUE-{number:03}] {title}", "", *lines, ""])
 
 
 def _learning_entry(incident: Incident, place: int, date: str, text: str) -> str:
-    """The entry of a kind that is seen for the first time; none where there is one, whoever wrote it."""
+    """Return the entry of a new kind of failure, or an empty string if the kind has an entry."""
     from rung.core.classify.guide.work import GUIDES
 
     failure = incident.failures[place]
     kinds = {re.sub(r"[\s-]+", "_", learning.category.lower()) for learning in _learnings(text)}
     if failure.kind in kinds or failure.fingerprint in text:
         return ""
-    helped, importance = _helped(incident, place)
-    title = _line(failure.message, TITLE) or failure.kind.value
+    helped, importance = _resolution(incident, place)
+    title = _line(failure.message, MAX_TITLE_CHARACTERS) or failure.kind.value
     head = f"## [{failure.kind.value.upper()}] {title}\n\n**Date**: {date}\n**Importance**: {importance}\n"
     body = f"First seen as {_cause(failure)}\n{helped}\nWhat helps in general: {GUIDES[failure.kind].helps[0]}\n"
     return f"{head}**Fingerprint**: {failure.fingerprint}\n\n{body}\n---\n"
 
 
-def _helped(incident: Incident, place: int) -> tuple[str, str]:
-    """What came of it, and how much that matters."""
+def _resolution(incident: Incident, place: int) -> tuple[str, str]:
+    """Return a sentence on what resolved the failure, and its importance."""
     later = incident.failures[place + 1 :]
     if later and later[-1].kind is not incident.failures[place].kind:
         return f"Then came {later[-1].kind}.", "MEDIUM"
@@ -216,22 +216,22 @@ def _helped(incident: Incident, place: int) -> tuple[str, str]:
 
 
 def _append(path: Path, heading: str, make: Callable[[str], str], write: WriteEntry) -> None:
-    """Add what is made of the text as it now is, in one write at its end; nobody else of us writes meanwhile."""
+    """Append the entry that `make` builds from the current text, in one write, under a lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_WRITE_ATTEMPTS):
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
             if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_EX)  # closing it lets it go
+                fcntl.flock(file, fcntl.LOCK_EX)  # released on close
             text = _text(path)
             entry = make(text)
             if entry:
                 write(file, text, entry if text else f"{heading}\n\n{entry}")
-            if _is_still(file, path):
+            if _is_same_file(file, path):
                 return
         finally:
             os.close(file)
-    raise OSError(f"{path}: is replaced again and again")
+    raise OSError(f"{path}: was replaced repeatedly during the write")
 
 
 def write_entry(file: int, text: str, entry: str) -> None:
@@ -240,12 +240,12 @@ def write_entry(file: int, text: str, entry: str) -> None:
     whole = ("" if not text or lines.endswith("\n\n") else "\n" if lines.endswith("\n") else "\n\n") + entry
     data = (whole.replace("\n", "\r\n") if "\r\n" in text else whole).encode("utf-8", "replace")
     if os.write(file, data) != len(data):
-        raise OSError("only a part of it could be written: is the disk full?")
+        raise OSError("only part of the entry could be written: the disk may be full")
     os.fsync(file)
 
 
-def _is_still(file: int, path: Path) -> bool:
-    """Is this the file people see? An editor may have put another in its place: then nobody would read ours."""
+def _is_same_file(file: int, path: Path) -> bool:
+    """Return whether the path still refers to the open file. An editor may have replaced it."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A command as an attempt: its exit code, signal, output and JSON result to evidence, a rung's text to its input."""
+"""Commands as attempts: exit code, signal, output and JSON result become evidence; a rung's text becomes input."""
 
 from __future__ import annotations
 
@@ -20,31 +20,34 @@ if TYPE_CHECKING:
 
     from rung.core.domain.request import Request
 
-GRACE: Final = 2.0  # seconds between asking a command to end and ending it
-TAIL: Final = 64 * 1024  # what is kept of its stderr
-RECOVERY: Final = "{recovery}"
-MODEL: Final = "{model}"
+GRACE_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL
+MAX_STDERR_BYTES: Final = 64 * 1024  # tail of stderr that is kept
+RECOVERY_PLACEHOLDER: Final = "{recovery}"
+MODEL_PLACEHOLDER: Final = "{model}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCommand:
-    """What to run for each agent (the empty name: the first one), and where to show what it prints."""
+    """Command line of each agent (the empty name: the first one), and callbacks that show its output."""
 
     by_agent: Mapping[str, Sequence[str]]
     show_output: Callable[[bytes], object] | None = None
     show_errors: Callable[[bytes], object] | None = None
 
     def __call__(self, request: Request) -> str:
-        """One run: its standard output, or an AttemptError with the evidence."""
+        """Run the command once. Return its standard output, or raise AttemptError with the evidence."""
         template = self.by_agent[request.agent]
-        in_place = any(RECOVERY in word for word in template)
-        words = [word.replace(RECOVERY, request.recovery).replace(MODEL, request.model) for word in template]
-        given = str(request.params.get("stdin", "")) if in_place else request.prompt
-        return RunningProcess(words, given, self.show_output, self.show_errors).result()
+        in_place = any(RECOVERY_PLACEHOLDER in word for word in template)
+        argv = [
+            word.replace(RECOVERY_PLACEHOLDER, request.recovery).replace(MODEL_PLACEHOLDER, request.model)
+            for word in template
+        ]
+        stdin = str(request.params.get("stdin", "")) if in_place else request.prompt
+        return RunningProcess(argv, stdin, self.show_output, self.show_errors).result()
 
 
 class Completed(NamedTuple):
-    """A command that ran to its end; a negative code is the signal that killed it."""
+    """Result of a command. A negative code is the signal that killed it."""
 
     code: int
     output: str
@@ -52,31 +55,36 @@ class Completed(NamedTuple):
 
 
 def run_command(
-    command: str | Sequence[str], given: str = "", *, seconds: float | None = None, keep: int = TAIL, **places: Any
+    command: str | Sequence[str],
+    stdin: str = "",
+    *,
+    seconds: float | None = None,
+    keep: int = MAX_STDERR_BYTES,
+    **places: Any,
 ) -> Completed:
-    """Run a command to its end, without a shell, with `given` as its standard input.
+    """Run a command without a shell, with `stdin` as its standard input, and return its result.
 
-    OSError when it cannot be started; TimeUp after so many seconds. Nothing it started stays behind. Of its output
-    only the last `keep` bytes are kept (0: all), of its errors the last 64 KiB. `places` are `cwd` and `env`.
+    Raises OSError if it cannot be started and AttemptTimeout after `seconds`. Its child processes are terminated with it.
+    The last `keep` bytes of stdout are kept (0: all), and the last 64 KiB of stderr. `places` are `cwd` and `env`.
     """
-    words = shlex.split(command) if isinstance(command, str) else list(command)
+    argv = shlex.split(command) if isinstance(command, str) else list(command)
     try:
-        started = RunningProcess(words, given, keep=keep, **places)
+        process = RunningProcess(argv, stdin, keep=keep, **places)
     except AttemptError as error:
         raise error.__cause__ or error from None
-    return started.completed(seconds)
+    return process.completed(seconds)
 
 
 class RunningProcess:
-    """A command that runs: given its input, read to its end, and ended with all it started.
+    """Running command: receives its input, is read to its end, and is terminated with its child processes.
 
-    It has a group of its own; without one it ends with ours, whatever that is ended by.
+    By default it has its own process group. Without one, it is terminated by any signal to the group of this process.
     """
 
     def __init__(
         self,
-        words: Sequence[str],
-        given: str,
+        argv: Sequence[str],
+        stdin: str,
         show_output: Callable[[bytes], object] | None = None,
         show_errors: Callable[[bytes], object] | None = None,
         *,
@@ -85,8 +93,8 @@ class RunningProcess:
         **places: Any,
     ) -> None:
         try:
-            self.process = subprocess.Popen(  # noqa: S603  # running the user's command is what this is for
-                words,
+            self.process = subprocess.Popen(  # noqa: S603  # the user's own command
+                argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -98,38 +106,38 @@ class RunningProcess:
             raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
         self._own_group = own_group
         self._output = _Pump(self.process.stdout, show_output, keep)
-        self._errors = _Pump(self.process.stderr, show_errors, TAIL)
-        threading.Thread(target=_feed, args=(self.process.stdin, given), daemon=True).start()
+        self._errors = _Pump(self.process.stderr, show_errors, MAX_STDERR_BYTES)
+        threading.Thread(target=_feed, args=(self.process.stdin, stdin), daemon=True).start()
 
     def result(self, seconds: float | None = None) -> str:
-        """Its output, or an AttemptError with the evidence. After so many seconds, or on Ctrl-C, it is ended."""
-        return judge(*self.completed(seconds))
+        """Return its output or raise AttemptError with the evidence. After `seconds`, or on Ctrl-C, terminate it."""
+        return output_or_raise(*self.completed(seconds))
 
     def completed(self, seconds: float | None = None) -> Completed:
-        """Wait for its end. After so many seconds (TimeUp), or on Ctrl-C, it is killed."""
+        """Wait for its end and return the result. After `seconds` (AttemptTimeout), or on Ctrl-C, terminate it."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.end()
+            self.terminate()
             raise AttemptTimeout(seconds or 0.0) from None
-        except BaseException:  # its time is up, or Ctrl-C: nothing it started stays behind
-            self.end()
+        except BaseException:  # timeout or Ctrl-C: terminate it with its child processes
+            self.terminate()
             raise
         return Completed(code, self._output.text(), self._errors.text())
 
-    def end(self) -> None:
-        """End it and everything it started; without a group of its own, it alone."""
+    def terminate(self) -> None:
+        """Terminate it and its child processes; without its own group, only itself."""
         if self._own_group:
-            end_group(self.process)
+            terminate_group(self.process)
         else:
-            _end_one(self.process)
+            _terminate_one(self.process)
 
 
-def judge(exit_code: int, output: str, errors: str) -> str:
-    """The output of a good run; AttemptError for any other."""
+def output_or_raise(exit_code: int, output: str, errors: str) -> str:
+    """Return the output of a successful run, or raise AttemptError."""
     text = output.strip()
     result = parse_json_object(text) or parse_json_object(text.rsplit("\n", 1)[-1])
-    facts = _facts(result) if result is not None else None
+    facts = _error_facts(result) if result is not None else None
     if facts is None and exit_code == 0:
         return output
     facts = facts or {"text": clip(errors.strip() or output.strip() or f"exit code {exit_code}", 4_096)}
@@ -142,19 +150,19 @@ def judge(exit_code: int, output: str, errors: str) -> str:
     )
 
 
-def _facts(result: dict[str, Any]) -> dict[str, Any] | None:
-    """What a JSON result says went wrong; None when it says nothing did. `subtype` is not to be trusted."""
+def _error_facts(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the error facts in a JSON result, or None if it reports no error. `subtype` is unreliable."""
     error = result.get("error")
     bad = result.get("is_error") is True or error or result.get("status") in ("error", "failed")
     if not bad:
         return None
     inner = error if isinstance(error, dict) else {}
-    said = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result")
-    said = said or result.get("errors") or "is_error"
+    message = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result")
+    message = message or result.get("errors") or "is_error"
     code = inner.get("type") or result.get("terminal_reason") or ""
     status = result.get("api_error_status")
     return {
-        "text": clip(str(said), 4_096),
+        "text": clip(str(message), 4_096),
         "code": str(code),
         "status": status if isinstance(status, int) else None,
         "phase": Phase.RESULT if status is None else Phase.CALL,
@@ -162,7 +170,7 @@ def _facts(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 class _Pump:
-    """Reads a pipe to its end in the background, shows what comes, and keeps it (or its tail)."""
+    """Background reader of a pipe: shows each chunk, and keeps all of it or its tail."""
 
     def __init__(self, pipe: IO[bytes] | None, show: Callable[[bytes], object] | None, keep: int = 0) -> None:
         self.pipe = pipe
@@ -183,8 +191,8 @@ class _Pump:
                     self.show(chunk)
 
     def text(self) -> str:
-        """What was read; a grandchild that holds the pipe open is not waited for."""
-        self.thread.join(GRACE)
+        """Return what was read. Does not wait for a grandchild that holds the pipe open."""
+        self.thread.join(GRACE_SECONDS)
         kept = bytes(self.kept)
         return (kept[-self.keep :] if self.keep else kept).decode("utf-8", "replace")
 
@@ -195,25 +203,25 @@ def _feed(pipe: IO[bytes] | None, text: str) -> None:
         with pipe:
             pipe.write(text.encode())
     except OSError:
-        return  # it does not read its input; that is its right
+        return  # the command does not read its input
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a command and everything it started: first asked, then made to."""
+def terminate_group(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a process group: SIGTERM first, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
-            process.wait(GRACE)
+            process.wait(GRACE_SECONDS)
         except (ProcessLookupError, PermissionError):
             return
         except subprocess.TimeoutExpired:
             continue
 
 
-def _end_one(process: subprocess.Popen[bytes]) -> None:
+def _terminate_one(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(GRACE)
+        process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

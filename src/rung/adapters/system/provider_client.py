@@ -1,4 +1,4 @@
-"""A recorded request sent to the model it was for: the plainest client there is, for one call at a time."""
+"""Minimal client that sends a recorded request to its model, one call at a time."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
     from rung.core.domain.request import Request
 
-SECONDS: Final = 300.0
-TOKENS: Final = 4_096  # where the request has no limit of its own, and the wire wants one
-BODY: Final = 64 * 1024
+TIMEOUT_SECONDS: Final = 300.0
+DEFAULT_MAX_TOKENS: Final = 4_096  # if the request has no limit and the API requires one
+MAX_ERROR_BODY_BYTES: Final = 64 * 1024
 
 
 class ProviderClient(NamedTuple):
-    """Where a wire's models are reached, and with which key."""
+    """Base URL and API key of one provider API."""
 
     wire: str  # anthropic or openai
     url: str
     key: str
 
     def supports(self, request: Request) -> bool:
-        """Models of the one provider are known by their names; all others are the other wire's."""
+        """Return whether this client serves the request's model. Names that start with "claude" are Anthropic's."""
         name = request.model.rpartition("/")[2]
         return bool(name) and bool(self.key) and (name.startswith("claude") == (self.wire == "anthropic"))
 
     def __call__(self, request: Request) -> str:
-        """The text of the answer; what goes wrong is raised with its status, headers and body as evidence."""
+        """Send the request and return the text of the response. An HTTP error is raised with its evidence."""
         messages = list(request.messages) or [{"role": "user", "content": request.prompt}]
         body = {"model": request.model, "messages": messages, **dict(request.params)}
         if self.wire == "anthropic":
-            body.setdefault("max_tokens", request.max_tokens or TOKENS)
+            body.setdefault("max_tokens", request.max_tokens or DEFAULT_MAX_TOKENS)
             path, headers = "/v1/messages", {"x-api-key": self.key, "anthropic-version": "2023-06-01"}
         else:
             if request.max_tokens is not None:
@@ -48,15 +48,15 @@ class ProviderClient(NamedTuple):
 
     def _post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         url = self.url.rstrip("/").removesuffix("/v1") + path
-        asked = urllib.request.Request(  # noqa: S310  # an address the user has set
+        request = urllib.request.Request(  # noqa: S310  # a URL that the user has configured
             url, json.dumps(body).encode(), {"content-type": "application/json", **headers}, method="POST"
         )
         try:
-            with urllib.request.urlopen(asked, timeout=SECONDS) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
-            told = clip(error.read(BODY).decode("utf-8", "replace"), BODY)
-            raise AttemptError(told or f"HTTP {error.code}", status=error.code, headers=dict(error.headers)) from None
+            text = clip(error.read(MAX_ERROR_BODY_BYTES).decode("utf-8", "replace"), MAX_ERROR_BODY_BYTES)
+            raise AttemptError(text or f"HTTP {error.code}", status=error.code, headers=dict(error.headers)) from None
 
 
 def _text(answer: Any, wire: str) -> str:
@@ -71,13 +71,13 @@ def _text(answer: Any, wire: str) -> str:
 
 
 def from_environment() -> list[ProviderClient]:
-    """The upstreams whose keys are set, as the providers' own clients read them."""
-    found = []
+    """Return clients for the providers whose API keys are set in the environment."""
+    clients = []
     for wire, name, url in (
         ("anthropic", "ANTHROPIC", "https://api.anthropic.com"),
         ("openai", "OPENAI", "https://api.openai.com"),
     ):
         key = os.environ.get(f"{name}_API_KEY", "")
         if key:
-            found.append(ProviderClient(wire, os.environ.get(f"{name}_BASE_URL") or url, key))
-    return found
+            clients.append(ProviderClient(wire, os.environ.get(f"{name}_BASE_URL") or url, key))
+    return clients

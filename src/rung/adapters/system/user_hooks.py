@@ -1,7 +1,7 @@
-"""A user's own hooks around every attempt and rung: a command with JSON on stdin, or a function.
+"""User hooks around attempts and rungs: a command with JSON on stdin, or a function.
 
-A hook that breaks, takes too long or answers nonsense is logged and passed over, unless it is marked `fail_closed`: then the attempt
-is not made. On the recovery path hooks of attempts are skipped: recovery must not deepen the wound.
+A hook that fails, times out or returns invalid output is logged and ignored; with `fail_closed` the attempt is not made.
+During recovery only the hooks of rungs run, not those of attempts, so that hooks cannot make a failure worse.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from rung.core.domain.request import Request
 
-WHEN: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
-_BLOCKS: Final = 2  # the exit code with which a command says no
-_PROMPT: Final = 4_000
+HOOK_POINTS: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
+_BLOCK_EXIT_CODE: Final = 2  # exit code by which a command blocks the attempt
+_MAX_PROMPT_CHARACTERS: Final = 4_000
 
 
 def _is_runnable(value: object) -> bool:
@@ -42,7 +42,7 @@ class CommandHook:
     A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
     """
 
-    when: str = setting(one_of(WHEN), "When the hook runs.")
+    when: str = setting(one_of(HOOK_POINTS), "When the hook runs.")
     run: str | Callable[[dict[str, Any]], Any] = setting(
         Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
     )
@@ -50,12 +50,12 @@ class CommandHook:
     fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 
-class HookBlocked(Exception):  # named for what happened
-    """A hook said no."""
+class HookBlocked(Exception):  # named for the event
+    """Raised if a hook blocks an attempt."""
 
 
 def hooked(attempt: Callable[[Request], Any], hooks: Sequence[CommandHook], *, log: str | Path | None = None) -> Any:
-    """The attempt with these hooks around it, for `recover` and `recover_sync`. Crashes go to `log`, a JSON line each."""
+    """Wrap an attempt in hooks, for `recover` and `recover_sync`. Hook errors are logged to `log` as JSON lines."""
     around = _HookedAttempt(tuple(hooks), None if log is None else Path(log))
     if inspect.iscoroutinefunction(attempt):
 
@@ -63,40 +63,40 @@ def hooked(attempt: Callable[[Request], Any], hooks: Sequence[CommandHook], *, l
             import asyncio
 
             path = around.path()
-            await asyncio.to_thread(around.tell, path, "pre", request)
+            await asyncio.to_thread(around.run_hooks, path, "pre", request)
             try:
                 value = await attempt(request)
             except Exception as error:
-                await asyncio.to_thread(around.tell, path, "post", request, error)
+                await asyncio.to_thread(around.run_hooks, path, "post", request, error)
                 raise
-            await asyncio.to_thread(around.tell, path, "post", request)
+            await asyncio.to_thread(around.run_hooks, path, "post", request)
             return value
 
         return awaited
 
     def called(request: Request) -> Any:
         path = around.path()
-        around.tell(path, "pre", request)
+        around.run_hooks(path, "pre", request)
         try:
             value = attempt(request)
         except Exception as error:
-            around.tell(path, "post", request, error)
+            around.run_hooks(path, "post", request, error)
             raise
-        around.tell(path, "post", request)
+        around.run_hooks(path, "post", request)
         return value
 
     return called
 
 
 class _HookedAttempt:
-    """What runs the hooks of one attempt function."""
+    """Runner of the hooks of one attempt function."""
 
     def __init__(self, hooks: tuple[CommandHook, ...], log: Path | None) -> None:
         self._hooks = hooks
         self._log = log
 
     def path(self) -> tuple[str, int, str]:
-        """The incident, the number of the attempt, and the rung that made it: empty where nothing has failed yet."""
+        """Return the incident id, the attempt number, and the active rung (empty before the first failure)."""
         run = CURRENT.get()
         if run is None:
             return "", 1, ""
@@ -104,8 +104,10 @@ class _HookedAttempt:
         rung = run.policy.ladder.rungs[incident.decision.rung].name if incident.decision is not None else ""
         return incident.id, incident.attempts + 1, rung
 
-    def tell(self, path: tuple[str, int, str], side: str, request: Request, error: Exception | None = None) -> None:
-        """Run the hooks for this moment: a rung's on the recovery path, an attempt's before it."""
+    def run_hooks(
+        self, path: tuple[str, int, str], side: str, request: Request, error: Exception | None = None
+    ) -> None:
+        """Run the hooks of this point: those of rungs during recovery, else those of attempts."""
         incident, number, rung = path
         when = f"{'rung' if rung else 'attempt'}.{side}"
         given = {
@@ -116,53 +118,59 @@ class _HookedAttempt:
             "rung": rung,
             "model": request.model,
             "agent": request.agent,
-            "prompt": redacted(clip(request.prompt, _PROMPT)),
+            "prompt": redacted(clip(request.prompt, _MAX_PROMPT_CHARACTERS)),
             "ok": None if side == "pre" else error is None,
-            "error": "" if error is None else redacted(clip(f"{type(error).__name__}: {error}", _PROMPT)),
+            "error": ""
+            if error is None
+            else redacted(clip(f"{type(error).__name__}: {error}", _MAX_PROMPT_CHARACTERS)),
         }
         for hook in self._hooks:
             if hook.when == when:
-                _check(given)
+                _check_input(given)
                 self._run(hook, given, may_block=side == "pre")
 
     def _run(self, hook: CommandHook, given: dict[str, Any], *, may_block: bool) -> None:
         try:
-            _called(hook, given)
+            _call_hook(hook, given)
         except HookBlocked as no:
             if may_block:
                 raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
-        except Exception as error:  # whatever a hook raises, the work goes on
-            self._crashed(hook, error)
+        except Exception as error:  # an error of a hook must not stop the work
+            self._log_error(hook, error)
             if hook.fail_closed and may_block:
                 raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
 
-    def _crashed(self, hook: CommandHook, error: Exception) -> None:
+    def _log_error(self, hook: CommandHook, error: Exception) -> None:
         if self._log is None:
             return
         name = hook.run if isinstance(hook.run, str) else getattr(hook.run, "__name__", "function")
-        words = redacted(f"{type(error).__name__}: {error}")[:500]
-        line = {"at": round(time.time(), 3), "when": hook.when, "hook": redacted(name), "error": words}
+        text = redacted(f"{type(error).__name__}: {error}")[:500]
+        line = {"at": round(time.time(), 3), "when": hook.when, "hook": redacted(name), "error": text}
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError:
-            return  # a log that cannot be written must not stand in the way
+            return  # a log error must not stop the work
 
 
-def _check(given: dict[str, Any]) -> None:
-    """What a hook is given is what its schema says: a fault of ours is not handed on."""
+def _check_input(given: dict[str, Any]) -> None:
+    """Check the hook input against its schema, so that a bug in Rung does not reach the hook."""
     schema = _schema()
     for name in schema["required"]:
         kinds, value = schema["properties"][name], given.get(name)
-        if name not in given or ("enum" in kinds and value not in kinds["enum"]) or not _is_a(value, kinds.get("type")):
-            raise ConfigError(f"hook input: {name}", value, f"as `rung schema hook` has it: {kinds}")
+        if (
+            name not in given
+            or ("enum" in kinds and value not in kinds["enum"])
+            or not _has_type(value, kinds.get("type"))
+        ):
+            raise ConfigError(f"hook input: {name}", value, f"valid for `rung schema hook`: {kinds}")
 
 
 @cache
 def _schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(schemas.text("hook"))
-    return found
+    schema: dict[str, Any] = json.loads(schemas.text("hook"))
+    return schema
 
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -173,12 +181,12 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def _is_a(value: object, kinds: str | list[str] | None) -> bool:
+def _has_type(value: object, kinds: str | list[str] | None) -> bool:
     names = [kinds] if isinstance(kinds, str) else kinds or []
     return not names or any(type(value) in _TYPES[name] for name in names)
 
 
-def _called(hook: CommandHook, given: dict[str, Any]) -> None:
+def _call_hook(hook: CommandHook, given: dict[str, Any]) -> None:
     if callable(hook.run):
         answer = hook.run(dict(given))
         if isinstance(answer, dict) and answer.get("block"):
@@ -187,7 +195,7 @@ def _called(hook: CommandHook, given: dict[str, Any]) -> None:
             raise ConfigError("hook's answer", type(answer).__name__, "nothing, or an object")
         return
     done = run_command(hook.run, json.dumps(given), seconds=hook.seconds)
-    if done.code == _BLOCKS:
+    if done.code == _BLOCK_EXIT_CODE:
         raise HookBlocked(clip(done.errors.strip(), 500) or "no reason was given")
     if done.code:
         raise RuntimeError(f"exit code {done.code}: {clip(done.errors.strip(), 300)}")

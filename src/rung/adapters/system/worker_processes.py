@@ -1,4 +1,4 @@
-"""Worker processes behind PID files: each in a group of its own, adopted from a launcher that died, ended with grace."""
+"""Worker processes with PID files: each in its own process group, adoptable after a crash, terminated gracefully."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-GRACE: Final = 5.0  # seconds between asking and forcing
-_WRITTEN: Final = 5.0  # seconds a shell may take to write one line
-_LOOK: Final = 0.02
-# The child writes the file itself, and then becomes the command: whoever launches it may die at any moment, and
-# there is never a worker without a file.
+GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
+_PID_FILE_TIMEOUT_SECONDS: Final = 5.0  # time for the shell to write the PID file
+_POLL_SECONDS: Final = 0.02
+# The child writes the PID file itself and then executes the command: even if the launcher dies at any moment, there is
+# never a worker without a PID file.
 _LAUNCHER: Final = """\
 if [ -r "/proc/$$/stat" ]; then
   read -r boot </proc/sys/kernel/random/boot_id; read -r stat <"/proc/$$/stat"
@@ -32,12 +32,12 @@ printf '%s %s\\n' "$$" "$started" >"$0.new" && mv "$0.new" "$0" && exec "$@"
 
 
 def launcher(file: Path, command: Sequence[str]) -> list[str]:
-    """The command, behind a shell that writes its PID file first."""
+    """Return the command line of a shell that writes the PID file and then executes the command."""
     return ["/bin/sh", "-c", _LAUNCHER, str(file), *command]
 
 
 def read_pid(file: Path) -> ProcessId | None:
-    """The process in a PID file; None where there is no file, or it cannot be read."""
+    """Return the process in a PID file, or None if the file is missing or invalid."""
     try:
         number, _, rest = file.read_text().strip().partition(" ")
     except (OSError, UnicodeDecodeError):
@@ -50,17 +50,17 @@ def read_pid(file: Path) -> ProcessId | None:
 
 
 def write_pid(file: Path, pid: ProcessId) -> None:
-    """Write the PID file of a process that is already running: our own."""
+    """Write the PID file of a process that is already running."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
     boot, _, ticks = pid.started.partition(" ")
-    filler = " ".join("0" * 19)  # as the kernel writes it: the time is the twenty-second field
+    filler = " ".join("0" * 19)  # as in /proc/PID/stat: the start time is field 22
     new.write_text(f"{pid.number} {boot} {pid.number} (rung) {filler} {ticks}\n")
     new.replace(file)
 
 
 def signal_group(pid: ProcessId, number: int) -> bool:
-    """Send a signal to the process and all it started; False when nothing of it is left."""
+    """Send a signal to the process group. Return False if it has no live members."""
     if not is_group_alive(pid):
         return False
     with suppress(ProcessLookupError, PermissionError):
@@ -70,30 +70,30 @@ def signal_group(pid: ProcessId, number: int) -> bool:
 
 
 class Processes(Protocol):
-    """What the conductor needs of processes. The simulation has its own."""
+    """Process port of the conductor. The simulation implements it too."""
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
-        """Start a command under this name; its output goes to the name's log."""
+        """Start a command under this name. Its output is appended to the log of that name."""
         ...
 
     def alive(self, name: str) -> bool:
-        """Does the process of this name live?"""
+        """Return whether the process of this name is alive."""
         ...
 
     def output(self, name: str) -> str:
-        """The tail of what it printed."""
+        """Return the tail of its output."""
         ...
 
-    def end(self, name: str, grace: float = GRACE) -> int | None:
-        """Ask it to end; make it, after the grace; forget its PID file. Also the clean-up after a dead one.
+    def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
+        """Terminate it, by SIGKILL after the grace period, and remove its PID file. Also cleans up after a dead process.
 
-        How it ended, as Python counts exit codes; None where nobody knows: another conductor had started it.
+        Return its exit code as subprocess reports it, or None if another conductor started it.
         """
         ...
 
 
 class RealProcesses:
-    """Processes of this machine, told apart by PID files in one directory."""
+    """Processes of this machine, identified by PID files in one directory."""
 
     TAIL: Final = 4_096
 
@@ -105,10 +105,10 @@ class RealProcesses:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
-        """Start it, and see that its PID file is there."""
-        file = self.file(name)
+        """Start a command and wait for its PID file."""
+        file = self.pid_file(name)
         with (self.logs / f"{name}.log").open("ab") as log:
-            child = subprocess.Popen(  # noqa: S603  # running the user's command is what this is for
+            child = subprocess.Popen(  # noqa: S603  # the user's own command
                 launcher(file, command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -118,26 +118,26 @@ class RealProcesses:
                 start_new_session=True,
             )
         self._children[name] = child
-        until = time.monotonic() + _WRITTEN
+        until = time.monotonic() + _PID_FILE_TIMEOUT_SECONDS
         while read_pid(file) is None and child.poll() is None and time.monotonic() < until:
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
 
-    def known(self) -> list[str]:
-        """The names that have a PID file."""
+    def names(self) -> list[str]:
+        """Return the names that have a PID file."""
         return sorted(file.stem for file in self.pids.glob("*.pid"))
 
     def pid(self, name: str) -> ProcessId | None:
-        """Whose number the name's file holds."""
-        return read_pid(self.file(name))
+        """Return the process in the PID file of this name."""
+        return read_pid(self.pid_file(name))
 
     def alive(self, name: str) -> bool:
-        """Does the process of this name live?"""
+        """Return whether the process of this name is alive."""
         self._reap()
         pid = self.pid(name)
         return pid is not None and is_alive(pid)
 
     def output(self, name: str) -> str:
-        """The tail of what it printed."""
+        """Return the tail of its output."""
         try:
             with (self.logs / f"{name}.log").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - self.TAIL))
@@ -145,38 +145,38 @@ class RealProcesses:
         except OSError:
             return ""
 
-    def end(self, name: str, grace: float = GRACE) -> int | None:
-        """First asked, then made to. The file goes last: until then a successor can finish this."""
+    def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
+        """Terminate it. The PID file is removed last, so that a successor can complete an interrupted termination."""
         pid = self.pid(name)
         if pid is not None:
-            self._end_group(pid, grace)
+            self._terminate_group(pid, grace)
         self._reap()
-        self.file(name).unlink(missing_ok=True)
+        self.pid_file(name).unlink(missing_ok=True)
         child = self._children.pop(name, None)
         return None if child is None else child.returncode
 
-    def _end_group(self, pid: ProcessId, grace: float) -> None:
+    def _terminate_group(self, pid: ProcessId, grace: float) -> None:
         if signal_group(pid, signal.SIGTERM):
-            signal_group(pid, signal.SIGCONT)  # one that stands still cannot hear
+            signal_group(pid, signal.SIGCONT)  # a stopped process cannot handle SIGTERM
         until = time.monotonic() + grace
         while is_group_alive(pid) and time.monotonic() < until:
             self._reap()
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
         while signal_group(pid, signal.SIGKILL):
             self._reap()
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
 
     def _reap(self) -> None:
-        """Take note of children that ended, so that they are no zombies."""
+        """Reap children that have ended, so that they do not stay zombies."""
         for child in list(self._children.values()):
             child.poll()
 
-    def file(self, name: str) -> Path:
-        """Where the name's PID file is."""
+    def pid_file(self, name: str) -> Path:
+        """Return the path of the PID file of this name."""
         return self.pids / f"{name}.pid"
 
-    def tidy(self) -> None:
-        """Take away what is empty of our folders."""
+    def remove_empty_directories(self) -> None:
+        """Remove the directories that are empty."""
         for place in (self.pids, self.logs, self.pids.parent):
             with suppress(OSError):
                 place.rmdir()
