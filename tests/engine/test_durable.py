@@ -244,7 +244,7 @@ def test_one_owner(world: Callable[[list[Any]], World]) -> None:
     """While it is worked on, nobody else gets it; a former owner's word is refused."""
     here = world(["good"])
     claim = here.journal.runs.claim("r")
-    with pytest.raises(RunOwnedElsewhere, match="being worked on here"):
+    with pytest.raises(RunOwnedElsewhere, match="already runs it"):
         here.recover()
     late = DurableRunStore(here.journal, now=lambda: 1e12).claim("r")
     assert late.epoch == claim.epoch + 1
