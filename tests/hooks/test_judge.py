@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hooks.test_turns import call, tell
+from tests.hooks.test_handlers import call, tell
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from rung.core.domain.errors import ConfigError
 from rung.hooks import resident_client
 from rung.hooks.install import InstallTarget, command_for, fallback_command, install
 from rung.hooks.resident_server import AlreadyRunning, ResidentServer, ResidentThread, load_token, serve
-from tests.hooks.test_turns import ERROR, tell
+from tests.hooks.test_handlers import ERROR, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
