@@ -22,7 +22,7 @@ from rung.core.domain.outcome import Outcome, level_records
 from rung.core.domain.request import Request
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import LADDER_KEYS, POLICY_KEYS
+from rung.core.policy.parser import POLICY_KEYS
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Sticky, preset
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS

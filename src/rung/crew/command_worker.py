@@ -71,7 +71,8 @@ class CommandWorker:
     def _run(self, worker: CrewWorker, prompt: str) -> str:
         """Run the command once and return its output. The amount of output is reported as progress."""
         arguments = [
-            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY_PLACEHOLDER, prompt) for argument in self.command
+            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY_PLACEHOLDER, prompt)
+            for argument in self.command
         ]
         printed_bytes = 0
 
@@ -90,7 +91,7 @@ class CommandWorker:
                     cpu_seconds = group_cpu_seconds(os.getpgid(0))
                     worker.beat(f"{printed_bytes} bytes of output, {cpu_seconds} s of processor time")
         except BaseException:  # lease lost, or asked to stop
-            run.end()
+            run.terminate()
             raise
         return run.result()
 

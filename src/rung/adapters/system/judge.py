@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from rung.adapters.system.process import run_command
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptTimeout, JudgeError
-from rung.detectors.judging import verdict_in_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,4 +38,4 @@ class CommandJudge:
             raise JudgeError(f"{argv[0]}: cannot be run: {error.strerror or error}") from error
         if done.code:
             raise JudgeError(f"{argv[0]}: exit code {done.code}: {clip(done.errors.strip(), _MAX_STDERR_CHARACTERS)}")
-        return verdict_in(done.output)
+        return verdict_in_text(done.output)
