@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rung.adapters.system.process import run_command
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptTimeout, JudgeError
+from rung.detectors.judging import verdict_in_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
