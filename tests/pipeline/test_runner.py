@@ -317,7 +317,7 @@ def test_a_stage_that_must_not_run_twice_is_left_to_a_person(world: World) -> No
     runner.communicate()
     assert world.run("--resume", "r1").returncode == 3
     assert len(world.asked("deploy")) == 1
-    assert "may have had effects" in (world.folder / "tasks" / "pipeline-blocked.md").read_text()
+    assert "side effects" in (world.folder / "tasks" / "pipeline-blocked.md").read_text()
     assert world.run("--resume", "r1").returncode == 0
 
 

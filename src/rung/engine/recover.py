@@ -49,7 +49,7 @@ class RunPorts(TypedDict, total=False):
     check         validates each result: returns None if it is good, else evidence or a verdict
     ask           answers questions; without it the recovery runs unattended
     listeners     are called for each event
-    changes       functions that make a rung's new request, by action: {"replan": plan, "compact": shrink}
+    rung_handlers functions that make a rung's new request, by action: {"replan": plan, "compact": shrink}
     checkpoint    saves and restores the state of the work
     session       carries the model and the per-session rung counts from call to call
     key           breaker key, or a function of the request; default: the model of each request, if it has one

@@ -146,7 +146,7 @@ class PipelineRun:
 
     def _has_failed(self, run_id: str) -> bool:
         """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
-        ended = self.journal.runs.ended(run_id)
+        ended = self.journal.runs.result_of(run_id)
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
         return status is not None and status not in SUCCESS_STATUSES
 

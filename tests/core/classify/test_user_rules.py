@@ -91,5 +91,5 @@ def test_bad_lists() -> None:
     """Rules are a list of tables with unique ids."""
     with pytest.raises(ConfigError, match="a list of tables"):
         rules_from({"id": "x"})
-    with pytest.raises(ConfigError, match="no other rule"):
+    with pytest.raises(ConfigError, match="no other of rules"):
         rules_from([GOOD, GOOD])

@@ -154,7 +154,7 @@ def _build_context(
     from rung.wiring.policies import PolicyStore, file_book
 
     place = journal_path(journal_at) if world is None else str(world.journal_path)
-    journal = open_journal(place, tell=lambda text: click.echo(f"rung: {text}", err=True))
+    journal = open_journal(place, on_warning=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = admin_token(token, beside.with_name(beside.stem + ".token"))
     policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))

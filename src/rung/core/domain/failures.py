@@ -258,9 +258,9 @@ def mask_volatile(text: str) -> str:
 
 
 def _masks_for(text: str) -> Iterator[tuple[re.Pattern[str], str]]:
+    """Yield the masks that can match in the text."""
     if "/" in text or "\\" in text:
         yield _PATH
-    """Yield the masks that can match in the text."""
     has_dash = "-" in text
     if has_dash:
         yield _UUID
