@@ -225,7 +225,7 @@ def test_a_person_is_asked_with_options(world: World) -> None:
     done = world.run("--ask", given="1\n")
     assert done.returncode == 0, done.stderr
     assert "1. Retry unchanged" in done.stderr
-    assert "3. Stop here" in done.stderr
+    assert "3. Stop" in done.stderr
     assert len(world.asked("design")) == 2
     world.answers("design", "BLOCKED|reason:again")
     stopped = world.run("--ask", given="3\n")
