@@ -145,5 +145,5 @@ class View:
     def __init__(self, journal: Any, project: str) -> None:
         self.project = project
         self.append = journal.append
-        self.order = journal.order
+        self.intervention = journal.intervention
         self.model_for = journal.model_for
