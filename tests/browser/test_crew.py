@@ -84,7 +84,7 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     page.route("**/api/crews/move/tasks/works", lambda route: route.abort())  # the page is not told of what comes now
     table.report_error(table_claim(table, "works"), "it broke")
     end.click()
-    expect(page.locator(".toast.failed")).to_contain_text("moved on")
+    expect(page.locator(".toast.failed")).to_contain_text("has changed")
     assert table.require_task("works").state is TaskState.ERROR
 
 

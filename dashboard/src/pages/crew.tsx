@@ -38,7 +38,7 @@ function NoCrew() {
   return (
     <EmptyState title="No crew connected">
       <p>A conductor assigns tasks to workers, monitors them and restarts them when they fail. Start a crew and connect it:</p>
-      <pre>{"rung crew run plan.toml\nrung up --crew plan.db"}</pre>
+      <pre>{"rung crew run plan.toml\nrung serve --crew plan.db"}</pre>
     </EmptyState>
   );
 }
