@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,18 +50,17 @@ class Storm:
             lines += ["[[task]]", to_toml({"id": f"task-{n:02}", "instruction": f"do {n}", "depends_on": needs})]
         (folder / "plan.toml").write_text("\n".join(lines))
         self.environment = {**os.environ, "RUNG_JOURNAL": str(folder / "journal.db"), "RUNG_CREW": str(self.db)}
-        self.stopped: list[tuple[float, int]] = []
+        self.resumptions: list[threading.Timer] = []
+        self.front: subprocess.Popen[bytes] | None = None
 
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "rung", "crew", "run", str(self.folder / "plan.toml"), "--db", str(self.db)]
         with (self.folder / "front.log").open("wb") as log:
-            return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+            self.front = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+        return self.front
 
     def inject_fault(self) -> None:
         """Sometimes kill a worker, or stop one for less than the stale threshold."""
-        for until, number in [one for one in self.stopped if one[0] < time.monotonic()]:
-            self.stopped.remove((until, number))
-            self.send_signal(number, signal.SIGCONT)
         workers = sorted(self.pids.glob("task-*.pid"))
         if not workers or self.rng.random() > 0.15:
             return
@@ -71,7 +71,9 @@ class Storm:
             self.send_signal(pid.number, signal.SIGKILL)
         else:
             self.send_signal(pid.number, signal.SIGSTOP)
-            self.stopped.append((time.monotonic() + 1.0, pid.number))
+            # A stopped worker may hold the database lock, and the test reads the same file: resume it from a thread.
+            self.resumptions.append(threading.Timer(1.0, self.send_signal, (pid.number, signal.SIGCONT)))
+            self.resumptions[-1].start()
 
     def send_signal(self, number: int, what: int) -> None:
         try:
@@ -95,10 +97,12 @@ class Storm:
 def storm(tmp_path: Path) -> Iterator[Storm]:
     made = Storm(tmp_path)
     yield made
-    for _, number in made.stopped:
-        made.send_signal(number, signal.SIGCONT)
+    for resumption in made.resumptions:
+        resumption.join()
     for number in crew_processes(made.db):
         made.send_signal(number, signal.SIGKILL)
+    if made.front is not None:
+        made.front.wait()
 
 
 def crew_processes(db: Path) -> list[int]:
