@@ -78,45 +78,6 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     return _finish(policy, failure.headline(), tuple(skipped))
 
 
-class FirstRetryCache:
-    """Cache of `decide` under one policy: retries after the first failure of an incident.
-
-    Such a decision depends only on the failure's kind, phase, repeats and retryability, provided that the failure has
-    no retry-after hint, the retry budget has room and the deadline is further away than the longest wait. A cached
-    decision was made with the longest wait: where that one is allowed, a shorter one is too.
-    """
-
-    __slots__ = ("_decisions", "_policy")
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._decisions: dict[tuple[Kind, bool, Phase, int], Repeat | None] = {}
-
-    def decide(self, incident: Incident, failure: Failure, now: float, jitter: float) -> Decision:
-        """Return the decision that `decide` makes after this failure."""
-        policy, evidence = self._policy, failure.evidence
-        if (
-            incident.attempts == 1
-            and len(incident.failures) == 1
-            and incident.retry_budget_ok
-            and incident.dollar_cap is None
-            and incident.hint < 0
-            and failure.retry_after is None
-            and not evidence.output_started
-            and not evidence.side_effects
-            and not policy.ladder.sizes  # with sizes, the entry rung also depends on the text
-        ):
-            key = (failure.kind, failure.retryable, evidence.phase, evidence.repeats)
-            if key not in self._decisions:
-                first = decide(incident, failure, policy, now, 1.0)
-                is_plain_retry = isinstance(first, Repeat) and not first.skipped
-                self._decisions[key] = first if is_plain_retry else None  # type: ignore[assignment]  # mypy does not narrow
-            retry = self._decisions[key]
-            if retry is not None and (incident.deadline is None or now + retry.wait < incident.deadline):
-                return retry._replace(wait=policy.backoff.wait(1, jitter)) if retry.wait else retry
-        return decide(incident, failure, policy, now, jitter)
-
-
 def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Decision | None:
     """Return the decision that a person's answer stands for; None after "decline": then `decide` continues."""
     question = incident.last_question
@@ -155,21 +116,27 @@ def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
 
 def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
     """Return the time limit of the next attempt: the smallest of its own, its rung's and the incident's."""
-    limit = policy.attempt_seconds
-    if incident.deadline is not None:
-        left = incident.deadline - now
-        limit = left if limit is None or left < limit else limit
+    limit = attempt_limit(policy, incident.deadline, now)
     rungs = policy.ladder.rungs
     if incident.rung >= 0:
-        limit = _min_seconds(limit, rungs[incident.rung], incident.entered_at[incident.rung], now)
+        limit = remaining_rung_seconds(limit, rungs[incident.rung], incident.entered_at[incident.rung], now)
     for index in incident.retries:
         if rungs[index].is_retry:
-            limit = _min_seconds(limit, rungs[index], incident.retrying_since, now)
+            limit = remaining_rung_seconds(limit, rungs[index], incident.retrying_since, now)
     return None if limit is None else max(0.0, limit)
 
 
-def _min_seconds(limit: float | None, rung: Rung, since: float, now: float) -> float | None:
-    """Return the smaller of the limit and the time left on the rung."""
+def attempt_limit(policy: Policy, deadline: float | None, now: float) -> float | None:
+    """Return the time limit of an attempt, without those of rungs: the smaller of its own and the incident's."""
+    limit = policy.attempt_seconds
+    if deadline is None:
+        return limit
+    left = deadline - now
+    return left if limit is None or left < limit else limit
+
+
+def remaining_rung_seconds(limit: float | None, rung: Rung, since: float, now: float) -> float | None:
+    """Return the smaller of a time limit and the time left on a rung."""
     if rung.seconds is None:
         return limit
     left = since + rung.seconds - now

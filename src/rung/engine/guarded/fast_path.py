@@ -1,6 +1,7 @@
 """Fast path of guarded calls: a first attempt that succeeds creates no incident, no event and no request.
 
-A failure always goes to the engine (`GuardedFunction.recover_call`), with the error and the start time of the attempt.
+A failure goes to `GuardedFunction.recover_call`, with the error and the start time of the attempt. If nobody observes the
+call, its first retry needs no incident either (`first_retry`); from the second failure on, the engine does everything.
 A journal receives a successful call as a few values and builds the events (`FastPath.success_events`) when it writes.
 """
 

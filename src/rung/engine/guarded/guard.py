@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from rung.core.domain.errors import ConfigError
@@ -16,22 +17,23 @@ from rung.core.domain.outcome import SUCCESS_STATUSES, annotate
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
-from rung.core.recovery.decide import FirstRetryCache
 from rung.engine.guarded import fast_path, generators
+from rung.engine.guarded.first_retry import FirstRetries
 from rung.engine.loop.run import RecoveryRun
-from rung.engine.ports import JournalPorts
+from rung.engine.ports import EPOCH, JournalPorts
 from rung.engine.recover import arun_to_end, finish_run, run_attributes, run_to_end
+from rung.engine.timeouts.sync_timeout import call_with_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Unpack
 
-    from rung.core.domain.events import Decision
-    from rung.core.domain.failures import Failure
+    from rung.engine.guarded.first_retry import FirstRetry
     from rung.engine.ports import LazyEventLog
     from rung.engine.recover import Ports
 
 F = TypeVar("F", bound="Callable[..., Any]")
+_NO_REQUEST: Final = (None,)  # the argument of an attempt that calls the function with its own arguments
 _TARGET_TYPES: Final = "a function, a policy or the name of a ladder"
 
 
@@ -45,7 +47,6 @@ class GuardedFunction:
         attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
         attributes["breaker"] = attributes.pop("breakers").get(key)  # one breaker for all calls
         attributes["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
-        attributes["first_retry_cache"] = FirstRetryCache(policy)
         for port in ("jitter", "check", "operator", "breaker_key"):
             if attributes.get(port) is not None:
                 attributes[port] = staticmethod(attributes[port])  # else it would become a method of the run
@@ -61,17 +62,14 @@ class GuardedFunction:
             policy.budget.dollars is None and not needs_engine and (attributes["journal"] is None or log is not None)
         )
 
-    def open_run(
-        self, args: tuple[Any, ...], failed: Exception | None, began: float | None
-    ) -> tuple[RecoveryRun, Failure | None, Decision | None]:
-        """Open a run for one call. After a failed first attempt, also return the failure and the decision about it."""
+        can_retry = self.uses_fast_path and not self.run_class.has_observers
+        self.first_retries = FirstRetries(self.run_class) if can_retry else None
+
+    def open_run(self, args: tuple[Any, ...], began: float | None) -> RecoveryRun:
+        """Open a run for one call."""
         run = self.run_class()
         run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
-        if failed is None:
-            return run, None, None
-        run.collect_reports()
-        failure = run.record_error(failed)
-        return run, failure, run.decide(failure)
+        return run
 
     def recover_call(
         self,
@@ -81,10 +79,39 @@ class GuardedFunction:
         began: float | None = None,
     ) -> Any:
         """Run a call with recovery, from its start or from its first failure. Return its value or raise its last error."""
-        run, failure, decision = self.open_run(args, failed, began)
-        del failed  # if it is raised again, its traceback references this frame: a reference cycle
-        run_to_end(run, attempt, failure, decision)
-        return _value_or_raise(run)
+        if failed is not None and began is not None and self.first_retries is not None:
+            retry = self.first_retries.decide(args, failed, began)
+            if retry is not None:
+                del failed  # if it is raised again, its traceback references this frame: a reference cycle
+                return self._retry(self.first_retries, retry, attempt)
+        run = self.open_run(args, began)
+        try:
+            return _recover(run, attempt, failed)
+        finally:
+            del failed  # a reference cycle, as above
+
+    def _retry(self, retries: FirstRetries, retry: FirstRetry, attempt: Callable[..., Any]) -> Any:
+        """Make the first retry, and leave everything after it to the engine."""
+        failed: Exception | None = None
+        began = retry.failed_at
+        try:
+            if retry.decision.wait > 0:
+                self.run_class.clock.sleep(retry.decision.wait)
+            began = EPOCH + monotonic()
+            seconds = retries.seconds(retry, began)
+            if seconds is None or seconds > 0:
+                value = call_with_timeout(attempt, _NO_REQUEST, seconds)
+                retries.record_success(began)
+                return value
+        except Exception as error:
+            failed = error
+        except BaseException as error:
+            retries.record_cancelled(retry, began, error)
+            raise
+        try:
+            return _recover(retries.open_run(retry, began), attempt, failed)
+        finally:
+            del failed  # a reference cycle, as above
 
     async def arecover_call(
         self,
@@ -94,10 +121,41 @@ class GuardedFunction:
         began: float | None = None,
     ) -> Any:
         """Run a call with recovery, awaiting."""
-        run, failure, decision = self.open_run(args, failed, began)
-        del failed  # if it is raised again, its traceback references this frame: a reference cycle
-        await arun_to_end(run, attempt, failure, decision)
-        return _value_or_raise(run)
+        if failed is not None and began is not None and self.first_retries is not None:
+            retry = self.first_retries.decide(args, failed, began)
+            if retry is not None:
+                del failed  # a reference cycle, as above
+                return await self._aretry(self.first_retries, retry, attempt)
+        run = self.open_run(args, began)
+        try:
+            return await _arecover(run, attempt, failed)
+        finally:
+            del failed  # a reference cycle, as above
+
+    async def _aretry(self, retries: FirstRetries, retry: FirstRetry, attempt: Callable[..., Any]) -> Any:
+        """Make the first retry, awaiting."""
+        from rung.engine.timeouts.async_timeout import await_with_timeout
+
+        failed: Exception | None = None
+        began = retry.failed_at
+        try:
+            if retry.decision.wait > 0:
+                await self.run_class.clock.asleep(retry.decision.wait)
+            began = EPOCH + monotonic()
+            seconds = retries.seconds(retry, began)
+            if seconds is None or seconds > 0:
+                value = await await_with_timeout(attempt(None), seconds)
+                retries.record_success(began)
+                return value
+        except Exception as error:
+            failed = error
+        except BaseException as error:
+            retries.record_cancelled(retry, began, error)
+            raise
+        try:
+            return await _arecover(retries.open_run(retry, began), attempt, failed)
+        finally:
+            del failed  # a reference cycle, as above
 
 
 @overload
@@ -133,6 +191,30 @@ def _wrap(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> A
     else:
         wrapper = fast_path.wrap_sync(function, guard)
     return functools.update_wrapper(wrapper, function)
+
+
+def _recover(run: RecoveryRun, attempt: Callable[..., Any], failed: Exception | None) -> Any:
+    """Drive a run to its end, after the failure of its last attempt if there is one."""
+    if failed is None:
+        run_to_end(run, attempt)
+    else:
+        run.collect_reports()
+        failure = run.record_error(failed)
+        del failed  # if it is raised again, its traceback references this frame: a reference cycle
+        run_to_end(run, attempt, failure, run.decide(failure))
+    return _value_or_raise(run)
+
+
+async def _arecover(run: RecoveryRun, attempt: Callable[..., Any], failed: Exception | None) -> Any:
+    """Drive a run to its end, awaiting."""
+    if failed is None:
+        await arun_to_end(run, attempt)
+    else:
+        run.collect_reports()
+        failure = run.record_error(failed)
+        del failed  # a reference cycle, as above
+        await arun_to_end(run, attempt, failure, run.decide(failure))
+    return _value_or_raise(run)
 
 
 def _value_or_raise(run: RecoveryRun) -> Any:

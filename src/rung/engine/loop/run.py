@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rung.core.policy.breaker import Breaker
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
-    from rung.core.recovery.decide import FirstRetryCache
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
@@ -92,7 +91,6 @@ class RecoveryRun:
     breaker_key: str | Callable[[Request | None], str] = ""  # empty: one breaker for each model
     retry_budget: RetryBudget | None = None
     session: Session | None = None
-    first_retry_cache: FirstRetryCache | None = None  # set for guarded functions
     attempt_recorder: AttemptRecorder | None = None  # set for durable runs
 
     parent: RecoveryRun | None = None
@@ -234,8 +232,6 @@ class RecoveryRun:
         if self.policy.learn and self.incident.decision is None:
             self._suggest_remedy(failure)
         now = self.clock.now()
-        if self.first_retry_cache is not None:
-            return self.append_decision(self.first_retry_cache.decide(self.incident, failure, now, self.jitter()), now)
         return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
     def _suggest_remedy(self, failure: Failure) -> None:

@@ -15,7 +15,8 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import parse_ladder
 from rung.core.policy.presets import LADDERS
-from rung.core.recovery.decide import FirstRetryCache, decide
+from rung.core.recovery.decide import decide, seconds_left
+from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
@@ -69,28 +70,40 @@ def failures(draw: st.DrawFn) -> Failure:
     )
 
 
-@st.composite
-def incidents(draw: st.DrawFn, policy: Policy, failure: Failure) -> Incident:
-    """An incident after this failure: mostly the first, sometimes one without an attempt, or after another."""
-    terms = ev.IncidentContext(
-        "x", "x", idempotent=draw(st.booleans()), rungs=tuple(each.name for each in policy.ladder.rungs)
-    )
-    deadline = draw(st.none() | AMOUNT)
-    incident = Incident.of([ev.Opened(0.0, "x", terms, None, deadline, policy.budget.dollars)])
-    if draw(mostly(False, True)):
-        incident.fold(ev.AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True))
-        incident.fold(ev.Decided(0.0, ev.Repeat(0, 0.0, failure.kind)))
-    incident.fold(ev.AttemptFailed(0.0, failure, 0.0, draw(mostly(0.0, 0.5)), draw(mostly(True, False)), True))
-    return incident
-
-
 @settings(max_examples=300)
-@given(data=st.data(), policy=policies(), now=AMOUNT, jitter=st.floats(0, 1, exclude_max=True))
-def test_the_same_decisions(data: st.DataObject, policy: Policy, now: float, jitter: float) -> None:
-    """Whatever was decided before under a policy, the next decision is the one that `decide` makes."""
-    remembered = FirstRetryCache(policy)
+@given(
+    data=st.data(),
+    policy=policies(),
+    now=AMOUNT,
+    deadline=st.none() | AMOUNT,
+    idempotent=st.booleans(),
+    jitter=st.floats(0, 1, exclude_max=True),
+)
+def test_a_cached_retry_is_the_decision(
+    data: st.DataObject, policy: Policy, now: float, deadline: float | None, idempotent: bool, jitter: float
+) -> None:
+    """Whatever the cache holds, a retry that it returns, and its time limit, are those of `decide`."""
+    context = ev.IncidentContext(
+        "x", "x", idempotent=idempotent, rungs=tuple(each.name for each in policy.ladder.rungs)
+    )
+    cache = FirstRetryCache(policy, context)
     first = data.draw(failures())
     for failure in (first, data.draw(failures())._replace(kind=first.kind, retryable=first.retryable), first):
-        incident = data.draw(incidents(policy, failure))
-        expected = decide(incident, failure, policy, now, jitter)
-        assert remembered.decide(incident, failure, now, jitter) == expected
+        cached = cache.lookup(failure, deadline, now, jitter)
+        if cached is None:
+            continue
+        incident = Incident.of([ev.Opened(0.0, "x", context, None, deadline, policy.budget.dollars)])
+        incident.fold(ev.AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True))
+        assert cached == decide(incident, failure, policy, now, jitter)
+        incident.fold(ev.Decided(now, cached))
+        limit = first_retry_seconds(policy, cached, deadline, now, now + 1)
+        assert (None if limit is None else max(0.0, limit)) == seconds_left(incident, policy, now + 1)
+
+
+def test_a_plain_retry_is_cached() -> None:
+    """A transient failure under the default policy is answered from the cache."""
+    policy = rung.policy("call")
+    cache = FirstRetryCache(policy, ev.IncidentContext("call", ""))
+    failure = Failure(kind=Kind.NETWORK, retryable=True, rule="test", retry_after=None, evidence=Evidence(text="x"))
+    assert isinstance(cache.lookup(failure, None, 0.0, 0.5), ev.Repeat)
+    assert cache.lookup(failure._replace(retry_after=1.0), None, 0.0, 0.5) is None

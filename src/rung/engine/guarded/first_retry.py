@@ -1,0 +1,99 @@
+"""First retry of a guarded call that nobody observes: made without an incident.
+
+The classifier, the circuit breaker, the retry budget and `decide` (through its cache) are asked as in any recovery. Only
+the events wait: they are built, and the engine continues, if the retry fails too.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.domain import events as ev
+from rung.core.domain.request import Request
+from rung.core.policy.breaker import CallVerdict, CircuitState
+from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
+from rung.engine.loop.run import CURRENT, breaker_verdict, classify_cached
+from rung.engine.ports import EPOCH
+from rung.engine.timeouts.attempt_reports import any_since
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Failure
+    from rung.engine.loop.run import RecoveryRun
+
+_GOOD: Final = CallVerdict.GOOD
+_CLOSED: Final = CircuitState.CLOSED
+
+
+class FirstRetry(NamedTuple):
+    """First failure of a call, and the retry after it."""
+
+    failure: Failure
+    began: float
+    failed_at: float
+    deadline: float | None
+    decision: ev.Repeat
+
+
+class FirstRetries:
+    """First retries of one guarded function."""
+
+    def __init__(self, run_class: type[RecoveryRun]) -> None:
+        assert run_class.breaker is not None  # noqa: S101  # set by GuardedFunction
+        self.run_class = run_class
+        self.breaker = run_class.breaker
+        self.retry_budget = run_class.retry_budget
+        self.budget_seconds = run_class.policy.budget.seconds
+        self.cache = FirstRetryCache(run_class.policy, run_class.terms)
+
+    def decide(self, args: tuple[Any, ...], error: Exception, began: float) -> FirstRetry | None:
+        """Return the retry after a first failure, or None if the engine must handle the failure.
+
+        A retry is recorded by the circuit breaker and charged to the retry budget.
+        """
+        run = self.run_class
+        if CURRENT.get() is not None or any_since(began, is_async=run.is_async) or _is_request(args):
+            return None
+        failure, now, budget = classify_cached(error), EPOCH + monotonic(), self.retry_budget
+        if budget is not None and not budget.affords(failure.kind):
+            return None
+        deadline = None if self.budget_seconds is None else began + self.budget_seconds
+        decision = self.cache.lookup(failure, deadline, now, run.jitter())
+        if decision is None:
+            return None
+        self.breaker.record(None, began, now, breaker_verdict(failure))
+        if budget is not None:
+            budget.charge(failure.kind)
+        return FirstRetry(failure, began, now, deadline, decision)
+
+    def seconds(self, retry: FirstRetry, began: float) -> float | None:
+        """Return the time limit of a retry; 0 if it cannot be made without the engine."""
+        if self.breaker.circuit is not _CLOSED:
+            return 0.0
+        return first_retry_seconds(self.run_class.policy, retry.decision, retry.deadline, retry.failed_at, began)
+
+    def record_success(self, began: float) -> None:
+        """Record a successful retry."""
+        self.breaker.record(None, began, EPOCH + monotonic(), _GOOD)
+        if self.retry_budget is not None:
+            self.retry_budget.credit()
+
+    def open_run(self, retry: FirstRetry, began: float) -> RecoveryRun:
+        """Return a run with the events of the first failure and of the decision, for an attempt that began then."""
+        run = self.run_class()
+        run.open(None, retry.began)
+        seconds = retry.failed_at - retry.began
+        run.append(ev.AttemptFailed(retry.failed_at, retry.failure, seconds, 0.0, may_retry=True))
+        run.append(ev.Decided(retry.failed_at, retry.decision))
+        run.began = began
+        return run
+
+    def record_cancelled(self, retry: FirstRetry, began: float, error: BaseException) -> None:
+        """Record a retry that was cancelled or interrupted. The error carries the outcome so far."""
+        run = self.open_run(retry, began)
+        run.record_cancelled()
+        error.__dict__["__rung_outcome__"] = run.outcome()
+
+
+def _is_request(args: tuple[Any, ...]) -> bool:
+    return bool(args) and isinstance(args[0], Request)
