@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import rung
-from rung.testing import FakeClock, Script
+from rung.testing import FakeClock, Script, reset_process_state
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,6 +35,12 @@ def measured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the coverage of the Python processes that a test starts."""
     if COVERAGE_CONFIG:
         monkeypatch.setenv("COVERAGE_PROCESS_START", COVERAGE_CONFIG)
+
+
+@pytest.fixture(autouse=True)
+def fresh_process_state() -> None:
+    """Start every test with a full retry budget and closed circuits, whatever ran before it in this process."""
+    reset_process_state()
 
 
 OUTCOME = jsonschema.Draft202012Validator(

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rung.testing.clock import FakeClock
+from rung.testing.process_state import reset_process_state
 from rung.testing.script import HttpError, Script
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 _LAB = ("FAULTS", "Fault", "Lab", "lab", "words")
 
-__all__ = ["FAULTS", "FakeClock", "Fault", "HttpError", "Lab", "Script", "lab", "words"]
+__all__ = ["FAULTS", "FakeClock", "Fault", "HttpError", "Lab", "Script", "lab", "reset_process_state", "words"]
 
 
 def __getattr__(name: str) -> Any:

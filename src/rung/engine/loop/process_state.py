@@ -24,6 +24,10 @@ class BreakerRegistry:
         """Return all keys and their breakers."""
         return list(self._by_key.items())
 
+    def clear(self) -> None:
+        """Forget all breakers. A function that is guarded already keeps its own."""
+        self._by_key.clear()
+
 
 RETRY_BUDGET: Final = RetryBudget()
 BREAKERS: Final = BreakerRegistry()

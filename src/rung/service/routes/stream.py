@@ -160,7 +160,9 @@ class EventBroadcaster:
                 changed = self._changed
                 if position == self._end_position:
                     try:
-                        await asyncio.wait_for(changed.wait(), KEEPALIVE_SECONDS)
+                        # Not wait_for: in Python 3.11 it loses a disconnect that coincides with an event.
+                        async with asyncio.timeout(KEEPALIVE_SECONDS):
+                            await changed.wait()
                     except TimeoutError:
                         yield b": alive\n\n"
                     continue
