@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from rung.store import open_journal
 from tests.store import postgres
+from tests.store.recorded import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +41,13 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """URL of a new schema in the test server."""
+    with new_schema(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def new_schema(postgres_server: str) -> Iterator[str]:
+    """Yield the URL of a new schema, and drop it afterwards."""
     import psycopg
 
     schema = f"test_{os.getpid()}_{next(_NUMBERS)}"
@@ -53,6 +62,21 @@ def url(request: pytest.FixtureRequest) -> str:
     """URL of a new store of either kind."""
     found: str = request.getfixturevalue(f"{request.param}_url")
     return found
+
+
+@pytest.fixture(scope="session", params=STORES)
+def read_only_recorded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres_server: str
+) -> Iterator[Recorded]:
+    """Recorded story in a store of either kind. It is made once, so tests only read it."""
+    file = str(tmp_path_factory.mktemp("recorded") / "journal.db")
+    with (
+        nullcontext(file) if request.param == "sqlite" else new_schema(postgres_server) as url,
+        open_journal(url) as journal,
+    ):
+        made = Recorded(journal)
+        made.story()
+        yield made
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ class Machine(RuleBasedStateMachine):
 
 
 small = settings(
-    max_examples=400 if os.environ.get("RUNG_STORM") else 15,
+    max_examples=400 if os.environ.get("RUNG_STORM") else 8,
     stateful_step_count=30 if os.environ.get("RUNG_STORM") else 20,
     deadline=None,
     derandomize=True,

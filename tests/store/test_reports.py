@@ -23,17 +23,14 @@ from rung.store.queries.stuck_sessions import stuck_sessions
 from tests.store.recorded import DAY, HOUR, NO_IDEA, START, Recorded, Tried, first_failure, took
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ALL = ReportFilter()
 
 
 @pytest.fixture
-def recorded(url: str) -> Iterator[Recorded]:
-    with open_journal(url) as journal:
-        made = Recorded(journal)
-        made.story()
-        yield made
+def recorded(read_only_recorded: Recorded) -> Recorded:
+    return read_only_recorded
 
 
 def named(by: GroupBy) -> Callable[[Tried], str]:

@@ -74,7 +74,8 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
 
 def test_the_faults_are_listed() -> None:
     """Faults are listed by name; the JSON output contains their parameters."""
-    assert all(re.search(rf"^{name} ", rung("lab", "faults").stdout, re.MULTILINE) for name in FAULTS)
+    listed = rung("lab", "faults").stdout
+    assert all(re.search(rf"^{name} ", listed, re.MULTILINE) for name in FAULTS)
     told = json.loads(rung("lab", "faults", "--json").stdout)
     assert told["cut"]["takes"] == {"after": 5, "how": "close"}
 

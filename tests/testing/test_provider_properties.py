@@ -94,7 +94,7 @@ ODD = JSON | st.lists(st.dictionaries(KEYS, JSON, max_size=4), max_size=3) | st.
 GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "input": "x"}
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 @given(body=st.dictionaries(KEYS, ODD, max_size=8), good=st.booleans())
 def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
     """Any body is parsed or rejected; no other exception is raised."""

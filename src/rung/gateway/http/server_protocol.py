@@ -53,4 +53,4 @@ class GatewayProtocol(HttpToolsProtocol):
 
 def protocol_with_timeout(seconds: float) -> type[GatewayProtocol]:
     """Return the protocol class with this header timeout."""
-    return type("Protocol", (GatewayProtocol,), {"seconds": seconds})
+    return type("Protocol", (GatewayProtocol,), {"header_timeout": seconds})
