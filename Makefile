@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
+# Without bytecode files, every process that a test starts compiles all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Many tests wait for processes, servers and timeouts. Two workers per core keep the cores busy.
 WORKERS := $(shell expr 2 \* $(CORES))
 # All tests of the gate. Browser tests run separately: their driver leaves an event loop running in its process.

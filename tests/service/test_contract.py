@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.service.conftest import Running
 
-EXAMPLES = int(os.environ.get("RUNG_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("RUNG_EXAMPLES", "6"))
 NOT_ASKED = ("ignored_auth", "positive_data_acceptance", "use_after_free", "ensure_resource_availability")
 LEFT_OUT = ("/api/events",)  # it does not end
 

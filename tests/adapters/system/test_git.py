@@ -757,7 +757,7 @@ def ignored(root: Path, names: set[bytes]) -> set[bytes]:
     return set(done.stdout.split(b"\0")) & names
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(first=st.lists(edit, max_size=8), then=st.lists(edit, max_size=8))
 def test_restore_after_take_is_the_identity(first: Any, then: Any) -> None:
     """Whatever was there and whatever is done to it, every kept file returns and no ignored one is touched."""

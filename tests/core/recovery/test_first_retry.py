@@ -70,7 +70,7 @@ def failures(draw: st.DrawFn) -> Failure:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     data=st.data(),
     policy=policies(),

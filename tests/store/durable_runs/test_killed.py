@@ -16,7 +16,7 @@ from tests.store.durable_runs import worker
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("RUNG_KILLS", "20"))
+KILLS = int(os.environ.get("RUNG_KILLS", "10"))
 RUNS = max(60, 2 * KILLS)
 LONG = 120.0
 
