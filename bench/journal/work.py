@@ -12,9 +12,9 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import rung
+from rung.core.classify.failure_cache import classify_cached as failure_of
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
-from rung.engine.loop.run import classify_cached as failure_of
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.backends.sqlite_connection import SqliteConnection
 from rung.store.journal.journal import Journal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import evidence_of, without_secrets
+from rung.core.classify.failure_cache import FAILURE_CACHE
 from rung.core.classify.read_facts import read_facts
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
 from rung.core.classify.rules import provider, tools
@@ -31,8 +32,6 @@ RULES: Final[tuple[ClassifyRule, ...]] = (
 
 _user_rules: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
 _index: RuleIndex | None = None  # built when the first error is classified
-# Filled by the engine, keyed by exception type and message. It lives here because `use_rules` must clear it.
-FAILURE_CACHE: Final[dict[Any, Failure]] = {}
 _EVIDENCE_CACHE: Final[dict[tuple[Any, ...], Failure]] = {}  # equal evidence has equal failures
 _EVIDENCE_CACHE_LIMIT: Final = 1_024
 _MAX_CACHED_CHARS: Final = 4_096  # larger evidence is not cached

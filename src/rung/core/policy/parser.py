@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.classify.user_rules import UserRules, rules_from
 from rung.core.domain.error_size import Size
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS
@@ -27,6 +26,9 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import TEMPLATES, Policy, preset
 from rung.core.policy.presets import LADDERS
+
+if TYPE_CHECKING:
+    from rung.core.classify.user_rules import UserRules
 
 Table = dict[str, Any]
 
@@ -156,12 +158,18 @@ class PolicyBook:
     settings: Table  # the table of the default policy
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
-    rules: UserRules = field(default_factory=UserRules)
+    rules: UserRules = field(default_factory=lambda: _user_rules([]))
 
     def policy_for(self, project: str = "", tool: str = "") -> Policy:
         """Return the policy for a project and a tool; the tool's settings override the project's."""
         overrides = [table for table in (self.projects.get(project), self.tools.get(tool)) if table]
         return parse_policy(merge_tables(self.settings, *overrides)) if overrides else self.default
+
+
+def _user_rules(rows: object) -> UserRules:
+    from rung.core.classify.user_rules import rules_from  # imported here: a decorator's policy has no rules
+
+    return rules_from(rows)
 
 
 FILE_KEYS: Final = (
@@ -186,7 +194,7 @@ def parse_policy_file(table: object) -> PolicyBook:
         settings=settings,
         projects=_tables_by_name(source.get("projects", {}), "projects"),
         tools=_tables_by_name(source.get("tools", {}), "tools"),
-        rules=rules_from(source.get("rules", [])),
+        rules=_user_rules(source.get("rules", [])),
     )
     for section, tables in (("projects", book.projects), ("tools", book.tools)):
         for name, overrides in tables.items():

@@ -9,11 +9,12 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
-from rung.engine.loop.run import CURRENT, breaker_verdict, classify_cached
+from rung.engine.loop.run import CURRENT, breaker_verdict
 from rung.engine.ports import EPOCH
 from rung.engine.timeouts.attempt_reports import any_since
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
 from rung.engine.guarded.fast_path import as_attempt
 
@@ -131,6 +130,8 @@ def wrap_async_generator(function: Callable[..., Any], guard: GuardedFunction) -
 
 def _mark_output_started(error: Exception) -> Exception:
     """Mark an error as raised after the caller received part of the output."""
+    from rung.core.classify.evidence import evidence_of
+
     evidence = evidence_of(error)
     error.__dict__["__rung_evidence__"] = evidence._replace(phase=Phase.STREAM, output_started=True)
     return error

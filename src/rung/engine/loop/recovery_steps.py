@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from rung.core.classify.classifier import classify
-from rung.core.classify.evidence import clip
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.ladder import Action
@@ -106,6 +104,8 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     if defect is None:
         run.record_success(value)
         return None
+    from rung.core.classify.classifier import classify
+
     return run.record_failure(classify(defect))
 
 
@@ -113,6 +113,7 @@ def _validate(
     run: RecoveryRun, check: ResultValidator, value: Any
 ) -> Generator[Move, Reply, Evidence | Failure | None]:
     """Return the evidence or failure that a check reports about a result, or None if the result is good."""
+    from rung.core.classify.evidence import clip
     from rung.core.domain.verdict import Verdict
 
     defect, _ = yield from _call(run, "check", check, value)

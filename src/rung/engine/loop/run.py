@@ -9,7 +9,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.core.classify.classifier import FAILURE_CACHE, classify
+from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import PROVIDER_KINDS, Phase
@@ -339,29 +339,6 @@ class RecoveryRun:
 def breaker_verdict(failure: Failure) -> CallVerdict:
     """Return the breaker verdict of a failure. A tool error or a fault of the caller is neutral."""
     return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
-
-
-# Classification is a pure function of an exception's class and arguments, if the exception carries nothing else.
-_MAX_CACHED_FAILURES: Final = 1_024
-
-
-def classify_cached(error: Exception) -> Failure:
-    """Classify an exception. Exceptions with equal class and arguments share a cached failure."""
-    if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
-        return classify(error)
-    key = (type(error), error.args)
-    try:
-        failure = FAILURE_CACHE.get(key)
-    except TypeError:  # unhashable arguments
-        return classify(error)
-    if failure is None:
-        failure = classify(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            return failure  # the file name is in its text, but not in its arguments
-        if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
-            FAILURE_CACHE.clear()
-        FAILURE_CACHE[key] = failure
-    return failure
 
 
 def _min_known(one: float | None, other: float | None) -> float | None:

@@ -1,0 +1,35 @@
+"""Cache of classified exceptions. The classifier itself is imported at the first failure: a success needs none of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Failure
+
+_MAX_CACHED_FAILURES: Final = 1_024
+FAILURE_CACHE: Final[dict[Any, Failure]] = {}  # by exception class and arguments
+
+
+def classify_cached(error: Exception) -> Failure:
+    """Classify an exception. Exceptions with equal class and arguments share a cached failure.
+
+    Classification is a pure function of both, if the exception carries nothing else.
+    """
+    is_plain = error.__cause__ is None and error.__context__ is None and not error.__dict__
+    key = (type(error), error.args)
+    try:
+        failure = FAILURE_CACHE.get(key) if is_plain else None
+    except TypeError:  # unhashable arguments
+        is_plain, failure = False, None
+    if failure is None:
+        from rung.core.classify.classifier import classify
+
+        failure = classify(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            return failure  # the file name is in its text, but not in its arguments
+        if is_plain:
+            if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
+                FAILURE_CACHE.clear()
+            FAILURE_CACHE[key] = failure
+    return failure
