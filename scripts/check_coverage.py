@@ -15,25 +15,25 @@ from typing import Any, Final, NamedTuple
 
 import coverage
 
-# Percent of statements and branches. These are lower bounds from partial runs: raise each to just below what a whole
-# run of `make cover` prints.
+# Percent of statements and branches: one or two below what a whole run of `make cover` prints, since tests that kill
+# processes do not reach the same lines every time.
 MINIMUM_PERCENT: Final = {
-    "core": 90.0,
-    "engine": 90.0,
-    "detectors": 85.0,
-    "store": 60.0,
-    "adapters": 20.0,
-    "testing": 80.0,
-    "wiring": 40.0,
-    "crew": 70.0,
-    "pipeline": 75.0,
-    "wires": 20.0,
-    "gateway": 50.0,
-    "hooks": 15.0,
-    "mcp": 85.0,
-    "service": 60.0,
-    "cli": 40.0,
-    "schemas": 90.0,
+    "core": 99.0,
+    "engine": 98.0,
+    "detectors": 95.0,
+    "store": 94.0,
+    "adapters": 90.0,
+    "testing": 95.0,
+    "wiring": 96.0,
+    "crew": 88.0,
+    "pipeline": 97.0,
+    "wires": 92.0,
+    "gateway": 93.0,
+    "hooks": 82.0,
+    "mcp": 90.0,
+    "service": 94.0,
+    "cli": 82.0,
+    "schemas": 99.0,
 }
 ROOT_MODULES: Final = ("__init__.py", "__main__.py", "detect.py", "durable.py", "errors.py", "policies.py", "rules.py")
 
