@@ -24,7 +24,6 @@ from rung.engine.timeouts.sync_timeout import (
     INTERRUPT_SIGNAL,
     MAIN_THREAD_ID,
     WATCHDOG,
-    WATCHDOG_POLL_SECONDS,
     TimeoutWatchdog,
     call_with_timeout,
     unwatch,
@@ -35,7 +34,17 @@ if TYPE_CHECKING:
 
 LONG = 30.0  # what an attempt would take
 SHORT = 0.1  # what it is given
-SOON = WATCHDOG_POLL_SECONDS / 2  # sooner than the watchdog's own rounds: it was woken for this
+SOON = 20.0  # less than an attempt would take, and than the watchdog's interval: the watchdog was woken
+
+
+@pytest.fixture(autouse=True, scope="module")
+def rare_polls() -> Iterator[None]:
+    """Make the watchdog poll so rarely that an attempt ends in time only if it wakes the watchdog."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sync_timeout, "WATCHDOG_POLL_SECONDS", 600.0)
+        WATCHDOG.wake_before(0.0)
+        yield
+    WATCHDOG.wake_before(0.0)
 
 
 def sleep() -> None:
