@@ -3,9 +3,9 @@
 from rung.core.domain.verdict import Verdict
 from rung.detectors.context_usage import ContextMonitor
 from rung.detectors.finding import Finding
-from rung.detectors.judging import assess, by_asking, case_of
+from rung.detectors.judging import assess, judge_case, model_judge
 from rung.detectors.loop_settings import LoopSettings
-from rung.detectors.output import OutputSpec, look_at
+from rung.detectors.output import OutputSpec, check_output
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.stalls import durations_of, stalled
 from rung.detectors.step import Step
@@ -19,9 +19,9 @@ __all__ = [
     "Step",
     "Verdict",
     "assess",
-    "by_asking",
-    "case_of",
+    "check_output",
     "durations_of",
-    "look_at",
+    "judge_case",
+    "model_judge",
     "stalled",
 ]

@@ -10,7 +10,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Evidence
 from rung.core.domain.verdict import Verdict
 from rung.detectors.claims import ClaimCheck, claimed_files, unverified
-from rung.detectors.judging import JudgeCase, assess, by_asking, case_of, judge_prompt, verdict_in_text
+from rung.detectors.judging import JudgeCase, assess, judge_case, judge_prompt, model_judge, verdict_in_text
 from rung.detectors.step import Step
 
 GOOD = Verdict(goal_alignment=20, action_completeness=20, evidence_of_completion=20, final_state_coherence=20)
@@ -19,7 +19,7 @@ SCORES = '{"goal_alignment": 20, "action_completeness": 20, "evidence_of_complet
 
 def test_a_judge_never_sees_what_the_worker_thought() -> None:
     """Thinking is removed from answer, calls and results, for every tag; secrets are redacted."""
-    case = case_of(
+    case = judge_case(
         "Fix it.",
         "<thinking>SECRET-THOUGHT</thinking>Fixed. <reasoning>SECRET-THOUGHT",
         [
@@ -45,7 +45,7 @@ def test_a_judge_never_sees_what_the_worker_thought() -> None:
 def test_a_case_is_bounded() -> None:
     """The size of a case is bounded."""
     steps = [Step("read", {"path": "x" * 9_000}, "y" * 9_000) for _ in range(500)]
-    assert len(judge_prompt(case_of("t" * 10**6, "a" * 10**6, steps))) < 80_000
+    assert len(judge_prompt(judge_case("t" * 10**6, "a" * 10**6, steps))) < 80_000
 
 
 def test_claims_come_before_the_judge() -> None:
@@ -58,13 +58,13 @@ def test_claims_come_before_the_judge() -> None:
         asked.append(case)
         return GOOD
 
-    found = assess(case_of("t", "a", checks=[broken, held]), judge)
+    found = assess(judge_case("t", "a", checks=[broken, held]), judge)
     assert isinstance(found, Evidence)
     assert (found.finding, found.text) == ("unverified", "a.py was changed: there is no such file")
     assert asked == []
-    assert assess(case_of("t", "a", checks=[held]), judge) is GOOD
+    assert assess(judge_case("t", "a", checks=[held]), judge) is GOOD
     assert asked[0].checks == (held,)
-    assert assess(case_of("t", "a", checks=[held])) is None
+    assert assess(judge_case("t", "a", checks=[held])) is None
     assert unverified([]) is None
 
 
@@ -85,7 +85,7 @@ def test_a_judges_answer(text: str) -> None:
             .replace("evidence_of_completion", "evidenceOfCompletion")
             .replace("final_state_coherence", "finalStateCoherence")
         )
-    assert by_asking(lambda _: text)(case_of("t", "a")) == GOOD
+    assert model_judge(lambda _: text)(judge_case("t", "a")) == GOOD
 
 
 @pytest.mark.parametrize("text", ["", "PASS", "{", '{"total": 80}', '{"goal_alignment": 99}'])

@@ -6,7 +6,7 @@ import pytest
 
 from rung.core.policy.presets import LADDERS
 from rung.detectors.claims import ClaimCheck
-from rung.detectors.output import OutputSpec, look_at
+from rung.detectors.output import OutputSpec, check_output
 
 JSON = OutputSpec(json=True)
 REPORT = OutputSpec(sections=("Summary", "Tests"))
@@ -35,7 +35,7 @@ PROVEN = OutputSpec(evidence=True)
 )
 def test_what_is_wrong(answer: str, contract: OutputSpec | None, rule: str, kind: str) -> None:
     """Each problem has its rule and kind, and the evidence contains the answer."""
-    found = look_at(answer, contract)
+    found = check_output(answer, contract)
     assert found is not None
     assert (found.rule, found.kind) == (rule, kind)
     assert found.failure.kind == kind
@@ -60,12 +60,12 @@ def test_what_is_wrong(answer: str, contract: OutputSpec | None, rule: str, kind
 )
 def test_what_is_right(answer: str, contract: OutputSpec | None) -> None:
     """A valid answer gives no finding."""
-    assert look_at(answer, contract) is None
+    assert check_output(answer, contract) is None
 
 
 def test_sections_of_json() -> None:
     """Missing or empty keys are named, and reach the rung that requests only them."""
-    found = look_at('{"summary": "x", "tests": []}', OutputSpec(json=True, sections=("summary", "tests", "docs")))
+    found = check_output('{"summary": "x", "tests": []}', OutputSpec(json=True, sections=("summary", "tests", "docs")))
     assert found is not None
     assert found.missing == ("tests", "docs")
     ladder = LADDERS["pipeline"]
@@ -74,15 +74,15 @@ def test_sections_of_json() -> None:
 
 def test_cut_by_the_service() -> None:
     """The provider's stop reason takes precedence over the text."""
-    found = look_at("A whole sentence.", stop_reason="max_tokens")
+    found = check_output("A whole sentence.", stop_reason="max_tokens")
     assert found is not None
     assert found.kind == "output_limit"
-    assert look_at("A whole sentence.", stop_reason="end_turn") is None
+    assert check_output("A whole sentence.", stop_reason="end_turn") is None
 
 
 def test_done_with_something_to_show() -> None:
     """A check or a call counts as evidence; a claim alone does not."""
     check = ClaimCheck(claim="tests pass", holds=True, seen="exit code 0")
-    assert look_at("Task complete.", PROVEN, checks=[check]) is None
-    assert look_at("Task complete.", PROVEN, acted=True) is None
-    assert look_at("Task complete.", PROVEN, checks=[], acted=False) is not None
+    assert check_output("Task complete.", PROVEN, checks=[check]) is None
+    assert check_output("Task complete.", PROVEN, acted=True) is None
+    assert check_output("Task complete.", PROVEN, checks=[], acted=False) is not None

@@ -58,7 +58,7 @@ def strip_thoughts(text: str) -> str:
     return _THINKING.sub("", text).strip()
 
 
-def case_of(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[ClaimCheck] = ()) -> JudgeCase:
+def judge_case(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[ClaimCheck] = ()) -> JudgeCase:
     """Build the case for a judge: thinking removed, secrets redacted, size bounded."""
     calls = [_format_call(step) for step in steps if step.tool and effect_of(step.tool, None) is not Effect.NONE]
     return JudgeCase(
@@ -90,7 +90,7 @@ def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | 
     return None if judge is None else judge(case)
 
 
-def by_asking(ask: Callable[[str], str]) -> Judge:
+def model_judge(ask: Callable[[str], str]) -> Judge:
     """Return a judge that sends a prompt to `ask` (a model, a person) and parses the answer."""
 
     def judge(case: JudgeCase) -> Verdict:

@@ -62,7 +62,7 @@ class OutputSpec:
     evidence: bool = False
 
 
-def look_at(
+def check_output(
     answer: str,
     spec: OutputSpec | None = None,
     *,

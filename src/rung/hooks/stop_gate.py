@@ -10,7 +10,7 @@ from rung.core.domain.failures import Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
-from rung.detectors.output import look_at
+from rung.detectors.output import check_output
 from rung.detectors.step import Step
 from rung.hooks import messages, spool
 from rung.hooks.agent_formats import HookResponse
@@ -73,7 +73,9 @@ def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
     if not event.text.strip():
         return None  # not every agent reports its last message
     proven = bool(command) or (table.get("acts", 0) > 0 and not table.get("failing"))
-    finding = look_at(event.text, output_spec(stop, evidence=True), checks=checks if command else None, acted=proven)
+    finding = check_output(
+        event.text, output_spec(stop, evidence=True), checks=checks if command else None, acted=proven
+    )
     if finding is not None and finding.kind is Kind.UNVERIFIED and table.get("failing"):
         return Finding(
             rule="done-after-failure",

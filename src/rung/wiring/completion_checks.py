@@ -14,8 +14,8 @@ from rung.core.domain.failures import Kind, Phase
 from rung.core.policy.stop_settings import DEFAULTS
 from rung.detectors.claims import unverified
 from rung.detectors.finding import Finding
-from rung.detectors.judging import case_of
-from rung.detectors.output import OutputSpec, look_at
+from rung.detectors.judging import judge_case
+from rung.detectors.output import OutputSpec, check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ def run_judge(
     if not stop.get("judge"):
         return None
     judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
-    evidence = judge(case_of(task, answer, steps, checks)).evidence
+    evidence = judge(judge_case(task, answer, steps, checks)).evidence
     if evidence is None:
         return None
     return Finding(
@@ -61,7 +61,7 @@ def output_check(stop: Mapping[str, Any], task: str, root: str | Path) -> Callab
     started_at = time.time()
 
     def check(answer: str) -> Evidence | None:
-        finding = look_at(answer, output_spec(stop)) if any(stop.get(key) for key in _FORMAT_KEYS) else None
+        finding = check_output(answer, output_spec(stop)) if any(stop.get(key) for key in _FORMAT_KEYS) else None
         if finding is None and stop.get("judge"):
             checks = verify_claims({}, answer, root, started_at)
             finding = unverified(checks) or run_judge(stop, task, answer, (), checks)

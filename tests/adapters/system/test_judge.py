@@ -9,7 +9,7 @@ import pytest
 from rung.adapters.system.judge import CommandJudge
 from rung.core.domain.errors import ConfigError, JudgeError
 from rung.core.domain.verdict import Grade
-from rung.detectors.judging import assess, case_of
+from rung.detectors.judging import assess, judge_case
 
 JUDGE = """
 import json, sys
@@ -27,16 +27,16 @@ def command(code: str, seconds: float = 30) -> CommandJudge:
 
 def test_a_verdict() -> None:
     """It is given the case and its JSON is read, whatever else it prints."""
-    found = command(JUDGE)(case_of("Say 42.", "It is 42."))
+    found = command(JUDGE)(judge_case("Say 42.", "It is 42."))
     assert (found.grade, found.reasons) == (Grade.PASS, "Say 42.")
-    bad = assess(case_of("Say 42.", "It is 7."), command(JUDGE))
+    bad = assess(judge_case("Say 42.", "It is 7."), command(JUDGE))
     assert bad is not None
     assert bad.evidence.finding == "goal_misaligned"  # type: ignore[union-attr]  # a verdict, since no claim was broken
 
 
 def test_no_verdict() -> None:
     """A judge that fails, hangs, is not there or says nothing is an error that names it."""
-    case = case_of("t", "a")
+    case = judge_case("t", "a")
     with pytest.raises(JudgeError, match="exit code 3: broken"):
         command("import sys; sys.stderr.write('broken'); sys.exit(3)")(case)
     with pytest.raises(JudgeError, match=r"no verdict within 0\.3 s"):

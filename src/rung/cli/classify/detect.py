@@ -148,7 +148,7 @@ def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], ev
 
     Prints one JSON object: ok, and the finding. Exit code 1 if there is a finding.
     """
-    from rung.detectors.output import OutputSpec, look_at
+    from rung.detectors.output import OutputSpec, check_output
 
     if file is None and sys.stdin.isatty():
         raise click.UsageError("No input: give FILE, or pipe an answer in.")
@@ -157,7 +157,7 @@ def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], ev
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     spec = OutputSpec(json=expect_json, sections=sections, evidence=evidence)
-    found = look_at(raw.decode("utf-8", "replace"), spec, stop_reason=stop_reason)
+    found = check_output(raw.decode("utf-8", "replace"), spec, stop_reason=stop_reason)
     answer: dict[str, Any] = {"ok": found is None}
     if found is not None:
         answer |= {"rule": found.rule, "kind": found.kind.value, "text": found.text, "missing": list(found.missing)}
