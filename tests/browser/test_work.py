@@ -102,6 +102,8 @@ def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[.
     page = open_page(demo, "/analytics?period=all")
     for chart, leads in charts.items():
         page.goto(demo.url("/analytics?period=all"))
+        for each in charts:  # a chart that appears later would move the others while one is being clicked
+            expect(page.locator(each).first).to_be_visible()
         page.locator(chart).last.click() if chart == ".days a" else page.locator(chart).first.click()
         page.wait_for_url(re.compile(f"#/incidents.*{leads}"))
         expect(page.locator(".incidents tbody tr").first).to_be_visible()
