@@ -107,6 +107,9 @@ def main() -> None:
     git = ["git", "-C", str(ROOT), "worktree"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        data = ROOT.parent / "shared"  # read by some benchmarks, beside their tree
+        if data.exists():
+            (folder / data.name).symlink_to(data)
         subprocess.run([*git, "add", "-q", "--detach", str(folder / "base"), options.revision], check=True)  # noqa: S603  # a revision of ours
         try:
             trees = [environment("base", folder / "base", folder), environment("here", ROOT, folder)]
