@@ -94,7 +94,7 @@ class RecordingConnection(SqliteConnection):
             self.noted[-1].append((sql, [tuple(values)]))
         return rows
 
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         super().executemany(sql, rows)
         self.noted[-1].append((sql, rows))
 
