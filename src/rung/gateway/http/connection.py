@@ -29,7 +29,7 @@ _GZIP_OR_DEFLATE: Final = 32 + zlib.MAX_WBITS  # zlib detects gzip or deflate fr
 _OK: Final = 200
 
 
-class UpstreamResponse:
+class HttpResponse:
     """Response of an upstream; its body is read in chunks."""
 
     __slots__ = (
@@ -145,7 +145,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._on_idle = on_idle
         self._on_closed = on_closed
         self.idle_since = 0.0  # loop time at which it became idle
-        self._response: UpstreamResponse | None = None
+        self._response: HttpResponse | None = None
         self._body_chunks: list[bytes] = []
         self.on_body = self._body_chunks.append  # parser callback; a bound list.append avoids a Python call per chunk
         self._parser = httptools.HttpResponseParser(self)
@@ -157,9 +157,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._reusable = False  # complete, and the upstream keeps the connection alive
         self.is_open = False
 
-    async def send_request(self, head: bytes, body: bytes, *, is_head_request: bool = False) -> UpstreamResponse:
+    async def send_request(self, head: bytes, body: bytes, *, is_head_request: bool = False) -> HttpResponse:
         """Send a request; return the response once its headers are received."""
-        response = self._response = UpstreamResponse(self)
+        response = self._response = HttpResponse(self)
         self._headers, self._head_bytes, self._is_head_request = [], 0, is_head_request
         self._is_complete = self._has_length = self._reusable = False
         if len(body) <= _MAX_COMBINED_BYTES:
@@ -178,7 +178,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Continue reading after the buffer was drained."""
         self.transport.resume_reading()
 
-    def release(self, response: UpstreamResponse) -> None:
+    def release(self, response: HttpResponse) -> None:
         """Detach a response: keep the connection if it is reusable, else abort it."""
         self._response = None
         if self._reusable and self.is_open and response.ended and not self.transport.get_write_buffer_size():

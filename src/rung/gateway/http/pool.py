@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.connection import UpstreamConnection, UpstreamResponse
+from rung.gateway.http.connection import UpstreamConnection, HttpResponse
 
 if TYPE_CHECKING:
     import ssl
@@ -71,7 +71,7 @@ class ConnectionPool:
 
     async def send(
         self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
-    ) -> UpstreamResponse:
+    ) -> HttpResponse:
         """Send one request; return the response once its headers are received."""
         origin = self._origins.get(upstream.url)
         if origin is None:
