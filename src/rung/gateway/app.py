@@ -11,13 +11,13 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as responses
 from rung.gateway.client_monitor import ClientMonitor
-from rung.gateway.http.pool import upstream_key_header
-from rung.gateway.inbound_request import InboundRequest, NotJson, find_model, headers_for_upstream
+from rung.gateway.inbound_request import InboundRequest, NotJson, find_model
 from rung.gateway.keys import RequestRejected, authorize
 from rung.gateway.model_listing import answer_lookup, is_lookup
 from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
+from rung.gateway.upstream_headers import headers_for_upstream, is_anthropic_client
 from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.response import GatewayResponse
-    from rung.gateway.settings import UpstreamSettings
+    from rung.gateway.upstream_settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -146,7 +146,7 @@ class GatewayApp:
             upstream=upstream,
             target=f"{path}?{query.decode('latin-1')}" if query else path,
             headers=by_name,
-            upstream_headers=headers_for_upstream(headers, upstream_key_header(upstream)),
+            upstream_headers=headers_for_upstream(headers, upstream),
             body=body,
             project=project,
             model=find_model(body),
@@ -182,7 +182,7 @@ class GatewayApp:
         target = _raw_target(scope)
         try:
             body = await _read_body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
-            upstream_headers = headers_for_upstream(headers, upstream_key_header(upstream))
+            upstream_headers = headers_for_upstream(headers, upstream)
             models: tuple[str, ...] = ()
             if gateway.settings.keys:
                 by_name = dict(headers)
@@ -217,7 +217,7 @@ class GatewayApp:
 
     def _upstream_for(self, path: str, headers: dict[bytes, bytes]) -> tuple[WireFormat, UpstreamSettings]:
         """Return the wire format and the upstream that serve a path."""
-        is_anthropic = path.startswith("/v1/messages") or b"anthropic-version" in headers
+        is_anthropic = path.startswith("/v1/messages") or is_anthropic_client(headers)
         name = ANTHROPIC if is_anthropic else OPENAI
         return (MESSAGES if is_anthropic else CHAT), self.gateway.settings.of_wire(name)[0]
 

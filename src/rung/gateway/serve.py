@@ -82,11 +82,11 @@ class RunningGateway:
         """Apply changed settings; return False if they are invalid."""
         try:
             settings = reload()
+            if self.app is not None:
+                self.app.gateway.reload(settings)
         except ConfigError as error:
             self.log(f"rung gateway: settings not reloaded: {error}")
             return False
-        if self.app is not None:
-            self.app.gateway.reload(settings)
         needs_restart = (settings.host, settings.port) != (self.settings.host, self.settings.port)
         self.log("rung gateway: settings reloaded" + "; restart to change host or port" * needs_restart)
         return True
