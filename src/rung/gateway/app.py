@@ -212,6 +212,11 @@ class GatewayApp:
             try:
                 async with asyncio.timeout(gateway.settings.timeouts.total):
                     await _stream_back(response, send)
+            except (
+                AttemptError,
+                OSError,
+            ):  # the server closes an unfinished response, so the client sees that it is cut
+                return
             finally:
                 response.close()
 
