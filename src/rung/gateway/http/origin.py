@@ -23,11 +23,11 @@ class Origin:
         self.url = parse_url(upstream.url)
         self.tls = tls
         self.proxy = proxy_for(self.url)
-        self.head = b"host: %b\r\n" % self.url.authority.encode()
+        self.lines = [b"host: %b\r\n" % self.url.authority.encode()]  # of every request
         self.prefix = ""  # of a request target
         if self.proxy is not None and tls is None:  # the proxy forwards requests in plain HTTP
             self.prefix = f"http://{self.url.authority}"
-            self.head += self.proxy.header
+            self.lines += [self.proxy.header] if self.proxy.header else []
         self.idle: list[UpstreamConnection] = []
 
     def target(self, target: str) -> bytes:

@@ -71,12 +71,12 @@ class ConnectionPool:
         origin = self._origins.get(upstream)
         if origin is None:
             origin = self._origins[upstream] = self._origin(upstream)
-        lines = [b"%b: %b\r\n" % header for header in headers]
+        lines = origin.lines + [b"%b: %b\r\n" % header for header in headers]
         request_line = b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), origin.target(target))
         if body or method not in _BODILESS_METHODS:
             lines.append(b"content-length: %d\r\n" % len(body))
-        head = b"%b%b%b\r\n" % (request_line, origin.head, b"".join(lines))
-        line_ends = len(lines) + 3
+        head = b"%b%b\r\n" % (request_line, b"".join(lines))
+        line_ends = len(lines) + 2
         if (
             head.count(b"\n") != line_ends
             or head.count(b"\r") != line_ends
