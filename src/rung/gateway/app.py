@@ -211,7 +211,7 @@ class GatewayApp:
         else:
             try:
                 async with asyncio.timeout(gateway.settings.timeouts.total):
-                    await _stream_back(response, send)
+                    await _run_while_connected(_stream_back(response, send), receive)
             except (
                 AttemptError,
                 OSError,
@@ -249,6 +249,8 @@ async def _run_while_connected(work: Coroutine[Any, Any, object], receive: Recei
     disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
     finally:
         working.cancel()
         disconnect.cancel()

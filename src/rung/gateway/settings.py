@@ -75,7 +75,7 @@ class SizeLimits:
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
     answer: int = setting(COUNT, "Largest answer of a model, in bytes after decompression.", default=64 * 1024 * 1024)
     concurrency: int = setting(COUNT, "Requests in flight at once.", default=1_000)
-    receive: float = setting(SECONDS, "Time limit for receiving a request.", default=30.0)
+    receive: float = setting(POSITIVE_SECONDS, "Time limit for receiving a request.", default=30.0)
     stall: float = setting(
         POSITIVE_SECONDS, "How long a client may leave its response unread before it is disconnected.", default=60.0
     )
