@@ -114,6 +114,8 @@ class UpstreamConnection(asyncio.Protocol):
                 self._abort("response headers are too large")
             return
         body_chunks = self._body_chunks
+        if self._is_head_request:
+            body_chunks.clear()  # the upstream sent a body nevertheless
         if body_chunks:
             response.add_data(body_chunks[0] if len(body_chunks) == 1 else b"".join(body_chunks))
             body_chunks.clear()
