@@ -27,17 +27,26 @@ class Certificates(NamedTuple):
         return context
 
 
-def make_certificates(folder: Path, name: str) -> Certificates:
-    """Make the certificates; the server's is for this host name."""
+def make_certificates(folder: Path, *names: str) -> Certificates:
+    """Make the certificates; the server's is for these host names."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
 
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
     openssl("req", "-x509", *new, "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem")
-    for who, subject in (("server", name), ("client", "rung")):
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", f"subjectAltName=DNS:{subject}")
-        openssl("req", "-x509", *new, *signed, "-subj", f"/CN={subject}", "-keyout", f"{who}.key", "-out", f"{who}.crt")
+    for who, subject in (("server", names), ("client", ("rung",))):
+        signed = (
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-addext",
+            "subjectAltName=" + ",".join(f"DNS:{name}" for name in subject),
+        )
+        openssl(
+            "req", "-x509", *new, *signed, "-subj", f"/CN={subject[0]}", "-keyout", f"{who}.key", "-out", f"{who}.crt"
+        )
         parts = [(folder / f"{who}.{kind}").read_text() for kind in ("key", "crt")]
         (folder / f"{who}.pem").write_text("".join(parts))
     return Certificates(folder / "ca.pem", folder / "server.pem", folder / "client.pem")
