@@ -18,7 +18,7 @@ from rung.core.domain.failures import Kind
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.http.port import read_body
 from rung.gateway.settings import settings_from
-from rung.gateway.upstream_settings import UpstreamSettings
+from rung.gateway.upstream.settings import UpstreamSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.http.port import UpstreamClient, header_of, read_body
-from rung.gateway.http.secret_filter import SecretFilter
 from rung.gateway.settings import settings_from
+from rung.gateway.upstream.secret_filter import SecretFilter
 from tests.security.upstream.certificates import Certificates, make_certificates
 from tests.security.upstream.forward_proxy import ForwardProxy
 from tests.security.upstream.raw_upstream import RawUpstream, http_answer
@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from tests.security.upstream.raw_upstream import Script
 
     Work = Callable[[UpstreamClient, UpstreamSettings], Awaitable[Any]]
@@ -51,7 +51,7 @@ class Route:
             row = {"wire": "openai", "url": f"{'https' if is_tls else 'http'}://{host}:{upstream.port}/v1"}
             self._environment.setenv("ALL_PROXY", proxy.address)
             if is_tls:
-                row["ca_file"] = str(self._certificates.ca)
+                row["tls_ca_file"] = str(self._certificates.ca)
             if self.name == "filter":
                 self._environment.setenv("HELD_KEY", "held-by-the-gateway")
                 row["key_env"] = "HELD_KEY"

@@ -18,7 +18,7 @@ from rung.gateway.settings import GatewaySettings, settings_from
 from rung.wires.registry import MESSAGES
 
 if TYPE_CHECKING:
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
 BODY = {"model": "small", "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]}
 ANSWER = {

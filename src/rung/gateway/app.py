@@ -17,7 +17,7 @@ from rung.gateway.model_listing import answer_lookup, is_lookup
 from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
-from rung.gateway.upstream_headers import headers_for_upstream, is_anthropic_client
+from rung.gateway.upstream.headers import headers_for_upstream, is_anthropic_client
 from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.response import GatewayResponse
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -18,7 +18,7 @@ from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.outbound import Outbound
-from rung.gateway.upstream_headers import headers_for_upstream
+from rung.gateway.upstream.headers import headers_for_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

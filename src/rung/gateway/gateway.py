@@ -15,12 +15,12 @@ from rung.gateway.accounting import Accounting
 from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
-from rung.gateway.http.secret_filter import SecretFilter
 from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.request_coalescing import InFlightRequests
 from rung.gateway.sessions import SessionTable
-from rung.gateway.upstream_headers import check_keys
+from rung.gateway.upstream.headers import check_keys
+from rung.gateway.upstream.secret_filter import SecretFilter
 from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
 from rung.wiring.policies import PolicyStore

@@ -11,7 +11,7 @@ import orjson
 from rung.core.domain.errors import RungError
 
 if TYPE_CHECKING:
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.outcome import Outcome
     from rung.gateway.gateway import Gateway
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
 MODELS: Final = "/v1/models"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rung.gateway.http.port import UpstreamClient
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
     Inspect = Callable[[InboundRequest, str | None, Sequence[tuple[str, object]]], DetectorResult | None]

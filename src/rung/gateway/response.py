@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from rung.core.domain.failures import Kind
-from rung.gateway.upstream_headers import OWN_PREFIX, connection_named
+from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
-from rung.gateway.upstream_settings import WIRES, UpstreamSettings, read_upstreams
+from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,9 @@ class SizeLimits:
     """Limits on requests, answers and shutdown: `[gateway.limits]`."""
 
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
-    answer: int = setting(COUNT, "Largest answer of a model, in bytes after decompression.", default=64 * 1024 * 1024)
+    answer: int = setting(
+        COUNT, "Largest answer to a model call, in bytes after decompression.", default=64 * 1024 * 1024
+    )
     concurrency: int = setting(COUNT, "Requests in flight at once.", default=1_000)
     receive: float = setting(POSITIVE_SECONDS, "Time limit for receiving a request.", default=30.0)
     stall: float = setting(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rung.gateway.http.pool import ConnectionPool
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
 LIMIT = 1_000_000
 BOMB_SIZE = 64 * 2**20

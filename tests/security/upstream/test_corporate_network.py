@@ -60,7 +60,7 @@ def test_https_through_a_proxy(variable: str, certificates: Certificates, monkey
     with RawUpstream(ANSWER, tls=tls) as upstream, ForwardProxy(upstream.port, password=PASSWORD) as proxy:
         monkeypatch.setenv(variable, f"http://bob:p%40ss%3Aw%2Frd@{proxy.address}")
         monkeypatch.setenv("HELD_KEY", "held-by-the-gateway")
-        row = upstream_row(f"https://{NAME}:8443/v1", ca_file=str(certificates.ca), key_env="HELD_KEY")
+        row = upstream_row(f"https://{NAME}:8443/v1", tls_ca_file=str(certificates.ca), key_env="HELD_KEY")
         answers = ask(Front(upstreams=row))
     assert [answer.status_code for answer in answers] == [200, 200]
     assert [head.split(b"\r\n")[0] for head in proxy.heads] == [f"CONNECT {NAME}:8443 HTTP/1.1".encode()]  # reused
@@ -162,16 +162,16 @@ def test_a_private_ca_and_a_client_certificate(certificates: Certificates, monke
         url, ca, client = f"https://{NAME}", str(certificates.ca), str(certificates.client)
         for row, status in (
             ({}, 502),
-            ({"ca_file": ca}, 502),
-            ({"client_cert": client}, 502),
-            ({"ca_file": ca, "client_cert": client}, 200),
+            ({"tls_ca_file": ca}, 502),
+            ({"tls_cert_file": client}, 502),
+            ({"tls_ca_file": ca, "tls_cert_file": client}, 200),
         ):
             front = Front(upstreams=upstream_row(url, **row), policy={"retries": 0})
             assert [answer.status_code for answer in ask(front)] == [status, status], row
 
 
 def test_the_environment_names_a_ca(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`SSL_CERT_FILE` is trusted for every upstream without a `ca_file`."""
+    """`SSL_CERT_FILE` is trusted for every upstream without a `tls_ca_file`."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca))
     with RawUpstream(ANSWER, tls=certificates.server_context()) as upstream, ForwardProxy(upstream.port) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.address)
@@ -181,11 +181,11 @@ def test_the_environment_names_a_ca(certificates: Certificates, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("row", "key"),
     [
-        ({"ca_file": "/no/such/file"}, "ca_file"),
-        ({"ca_file": "EMPTY"}, "ca_file"),
-        ({"client_cert": "/no/such/file"}, "client_cert"),
-        ({"client_cert": "CA"}, "client_cert"),
-        ({"client_key": "CA"}, "client_key"),
+        ({"tls_ca_file": "/no/such/file"}, "tls_ca_file"),
+        ({"tls_ca_file": "EMPTY"}, "tls_ca_file"),
+        ({"tls_cert_file": "/no/such/file"}, "tls_cert_file"),
+        ({"tls_cert_file": "CA"}, "tls_cert_file"),
+        ({"tls_key_file": "CA"}, "tls_key_file"),
     ],
 )
 def test_files_that_cannot_be_used(row: dict[str, str], key: str, certificates: Certificates, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.gateway.http.port import read_body
-from rung.gateway.http.secret_filter import FilteredResponse
+from rung.gateway.upstream.secret_filter import FilteredResponse
 from rung.wiring.journals import journal
 from tests.gateway.behind import ASK
 from tests.security.upstream.raw_upstream import Front, RawUpstream, http_answer

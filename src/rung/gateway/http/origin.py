@@ -13,7 +13,7 @@ from rung.gateway.http.url import parse_url
 
 if TYPE_CHECKING:
     from rung.gateway.http.connection import UpstreamConnection
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
 
 class Origin:
@@ -52,22 +52,22 @@ def tls_context(upstream: UpstreamSettings) -> ssl.SSLContext | None:
         return None
     where = f"gateway.upstreams.{upstream.name}."
     key, file = (
-        (where + "ca_file", upstream.ca_file)
-        if upstream.ca_file
+        (where + "tls_ca_file", upstream.tls_ca_file)
+        if upstream.tls_ca_file
         else ("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"))
     )
     try:
-        context = ssl.create_default_context(cafile=upstream.ca_file or None)
+        context = ssl.create_default_context(cafile=upstream.tls_ca_file or None)
         if file:
             context.load_verify_locations(file)  # create_default_context ignores a missing SSL_CERT_FILE
     except OSError as error:
         raise ConfigError(key, file, f"a file with CA certificates in PEM format ({error.strerror or error})") from None
-    if upstream.client_cert:
+    if upstream.tls_cert_file:
         try:  # an empty password: never ask for one on the terminal
-            context.load_cert_chain(upstream.client_cert, upstream.client_key or None, password="")
+            context.load_cert_chain(upstream.tls_cert_file, upstream.tls_key_file or None, password="")
         except OSError as error:
             allowed = "a PEM file with a certificate and its private key, which has no password"
             raise ConfigError(
-                where + "client_cert", upstream.client_cert, f"{allowed} ({error.strerror or error})"
+                where + "tls_cert_file", upstream.tls_cert_file, f"{allowed} ({error.strerror or error})"
             ) from None
     return context

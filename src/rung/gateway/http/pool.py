@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rung.gateway.http.response import HttpResponse
     from rung.gateway.settings import GatewaySettings
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -50,7 +50,7 @@ class ConnectionPool:
     def _origin(self, upstream: UpstreamSettings) -> Origin:
         origin = self._origins.get(upstream)
         if origin is None:
-            key = (upstream.url.partition(":")[0], upstream.ca_file, upstream.client_cert, upstream.client_key)
+            key = (upstream.url.partition(":")[0], upstream.tls_ca_file, upstream.tls_cert_file, upstream.tls_key_file)
             if key not in self._tls:
                 self._tls[key] = tls_context(upstream)
             origin = Origin(upstream, self._tls[key])

@@ -13,7 +13,7 @@ from rung.core.domain.failures import Kind
 
 if TYPE_CHECKING:
     from rung.gateway.settings import GatewaySettings
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.gateway.upstream_headers import upstream_key
+from rung.gateway.upstream.headers import upstream_key
 
 if TYPE_CHECKING:
     from rung.gateway.http.port import UpstreamClient, UpstreamResponse
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 

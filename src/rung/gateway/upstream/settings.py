@@ -35,7 +35,7 @@ _URL: Final = Type("an http:// or https:// URL without user, password and fragme
 
 @settings
 class UpstreamSettings:
-    """One upstream: `[gateway.upstreams.NAME]`."""
+    """One upstream: `[gateway.upstreams.NAME]`. The first one of an API gets its calls, the others are fallbacks."""
 
     name: str
     wire: str = setting(one_of(WIRES), "API of the upstream.")
@@ -52,17 +52,17 @@ class UpstreamSettings:
         "the same API; `drop` with `key_env` or `[[gateway.keys]]`. Required for an upstream on another host.",
         default="",
     )
-    ca_file: str = setting(
+    tls_ca_file: str = setting(
         ANY_TEXT,
         "PEM file with the only CA certificates to trust. Empty: `SSL_CERT_FILE`, or the system's.",
         default="",
     )
-    client_cert: str = setting(ANY_TEXT, "PEM file with a client certificate.", default="")
-    client_key: str = setting(ANY_TEXT, "PEM file with its private key, if that is a separate file.", default="")
+    tls_cert_file: str = setting(ANY_TEXT, "PEM file with the gateway's client certificate.", default="")
+    tls_key_file: str = setting(ANY_TEXT, "PEM file with its private key, if that is a separate file.", default="")
 
     def __post_init__(self) -> None:
-        if self.client_key and not self.client_cert:
-            raise ConfigError("client_key", self.client_key, "set together with client_cert")
+        if self.tls_key_file and not self.tls_cert_file:
+            raise ConfigError("tls_key_file", self.tls_key_file, "set together with tls_cert_file")
 
 
 def read_upstreams(source: Mapping[str, Any], *, has_keys: bool) -> tuple[UpstreamSettings, ...]:

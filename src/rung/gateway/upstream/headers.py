@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.errors import ConfigError
-from rung.gateway.upstream_settings import DROP
+from rung.gateway.upstream.settings import DROP
 from rung.wires.registry import ANTHROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rung.gateway.upstream_settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
