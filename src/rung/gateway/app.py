@@ -212,11 +212,8 @@ class GatewayApp:
             try:
                 async with asyncio.timeout(gateway.settings.timeouts.total):
                     await _run_while_connected(_stream_back(response, send), receive)
-            except (
-                AttemptError,
-                OSError,
-            ):  # the server closes an unfinished response, so the client sees that it is cut
-                return
+            except (AttemptError, OSError):
+                return  # the server closes an unfinished response, so the client sees that it is cut
             finally:
                 response.close()
 

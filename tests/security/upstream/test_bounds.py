@@ -139,6 +139,14 @@ def test_gzip_of_several_members(size: int) -> None:
     assert decoder.is_complete
 
 
+def test_members_on_a_passed_on_path() -> None:
+    """A client gets all members of a compressed body."""
+    with RawUpstream(http_answer(MEMBERS, "content-encoding: gzip")) as upstream:
+        front = Front(openai=upstream.url)
+        with front, front.http() as client:
+            assert client.get("/v1/files").json() == {"a": 1}
+
+
 def test_a_thousand_small_members() -> None:
     """A body of very many members is decoded completely."""
     decoder = BodyDecoder()
