@@ -55,7 +55,7 @@ def test_the_gateway_has_a_key(path: str, header: str, monkeypatch: pytest.Monke
     assert all(f"\r\n{name}: {value}\r\n".encode() in asked for name, value in OTHERS.items())
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/files"])
+@pytest.mark.parametrize("path", [CHAT, "/v1/models"])
 def test_a_key_of_the_gateway_itself(path: str) -> None:
     """A key that the gateway issued is never sent to an upstream, even if that has no key."""
     key = "rung-issued-to-a-client"
