@@ -142,8 +142,9 @@ $(VENV)/fuzz/.ready: pyproject.toml | $(VENV)/.ready
 	else $(PYTHON) -m venv $(VENV)/fuzz && $(VENV)/fuzz/bin/python -m pip install -q atheris -e '.[gateway]'; fi
 	@touch $@
 
-fuzz: $(VENV)/fuzz/.ready  ## fuzz every wire parser with atheris for a minute (SECONDS=…)
+fuzz: $(VENV)/fuzz/.ready  ## fuzz every wire parser and the HTTP client with atheris for a minute each (SECONDS=…)
 	@$(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
+	@PYTHONPATH=. $(VENV)/fuzz/bin/python scripts/fuzz_http_client.py $(or $(SECONDS),60)
 
 storm-gateway: $(VENV)/.ready  ## load the gateway: 128 clients, 30 % of calls fail for two minutes, an outage of a minute, SIGTERM; STORM="--seconds 20 --outage 15" is quicker
 	@$(BIN)/python -m bench.gateway.storm $(STORM)

@@ -20,7 +20,8 @@ from rung.core.policy.presets import LADDERS
 from rung.core.policy.spend_limits import SpendLimits
 from rung.core.policy.stop_settings import StopSettings
 from rung.detectors.loop_settings import LoopSettings
-from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings, UpstreamSettings
+from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings
+from rung.gateway.upstream.settings import UpstreamSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

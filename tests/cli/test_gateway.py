@@ -25,8 +25,11 @@ print(json.load(urllib.request.urlopen(asked))["content"][0]["text"])
 """
 
 
-def gateway(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RUNG, *words], capture_output=True, text=True, check=False, cwd=cwd, timeout=60)
+def gateway(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **env}
+    return subprocess.run(
+        [*RUNG, *words], capture_output=True, text=True, check=False, cwd=cwd, timeout=60, env=environment
+    )
 
 
 def test_one_command_behind_it(tmp_path: Path) -> None:
@@ -38,6 +41,27 @@ def test_one_command_behind_it(tmp_path: Path) -> None:
         assert lab.attempts == 2
         done = gateway("run", "--", sys.executable, "-c", "raise SystemExit(7)", cwd=tmp_path)
         assert done.returncode == 7
+
+
+def test_a_command_in_a_network_with_a_proxy(tmp_path: Path) -> None:
+    """A command's requests to its gateway do not go to the proxy that the environment names."""
+    with Lab() as lab:
+        words = ("--anthropic", lab.url, "run", "--", sys.executable, "-c", AGENT)
+        done = gateway(*words, cwd=tmp_path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY="corp.example")
+        assert (done.returncode, done.stdout) == (0, "word1 word2 word3\n"), done.stderr
+    done = gateway("--print-env", cwd=tmp_path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY="*.corp.example")
+    assert "export NO_PROXY='*.corp.example,127.0.0.1,localhost'" in done.stdout.splitlines()
+
+
+def test_a_start_that_cannot_be(tmp_path: Path) -> None:
+    """An upstream that cannot be used is a one-line error at start, alone and around a command."""
+    (tmp_path / "rung.toml").write_text(
+        '[gateway.upstreams.x]\nwire = "openai"\nurl = "https://x"\nkey_env = "NO_KEY"\n'
+    )
+    for words in ((), ("run", "--", "true")):
+        done = gateway("--config", "rung.toml", "--port", "0", *words, cwd=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert "gateway.upstreams.x.key_env: 'NO_KEY' is invalid; must be the name of" in done.stderr
 
 
 def test_the_lines_to_paste(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from rung.core.domain.errors import ConfigError
+from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 from tests.gateway.behind import ASK, WIRES, Behind
 from tests.wires.strict import PATHS, error_of
@@ -169,5 +170,5 @@ def test_more_than_it_takes_at_once() -> None:
 def test_settings_that_cannot_be(settings: dict[str, object], key: str) -> None:
     """Invalid settings are rejected before the server listens, with the name of the key."""
     with pytest.raises(ConfigError) as caught:
-        Behind(**settings).settings()
+        settings_from(settings)
     assert caught.value.key == key

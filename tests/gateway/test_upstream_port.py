@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +14,11 @@ from rung.core.policy.parser import parse_policy_file
 from rung.gateway.gateway import Gateway
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.recovery import handle
-from rung.gateway.settings import UpstreamSettings, settings_from
+from rung.gateway.settings import GatewaySettings, settings_from
 from rung.wires.registry import MESSAGES
+
+if TYPE_CHECKING:
+    from rung.gateway.upstream.settings import UpstreamSettings
 
 BODY = {"model": "small", "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]}
 ANSWER = {
@@ -69,6 +72,9 @@ class Client:
             raise answer
         self.given.append(Received(answer[0], json.dumps(answer[1]).encode(), self._pieces))
         return self.given[-1]
+
+    def reload(self, settings: GatewaySettings) -> None:
+        assert settings.upstreams
 
     async def close(self) -> None:
         self._answers.clear()

@@ -11,13 +11,13 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as responses
 from rung.gateway.client_monitor import ClientMonitor
-from rung.gateway.http.pool import upstream_key_header
-from rung.gateway.inbound_request import InboundRequest, NotJson, find_model, headers_for_upstream
+from rung.gateway.inbound_request import InboundRequest, NotJson, find_model
 from rung.gateway.keys import RequestRejected, authorize
 from rung.gateway.model_listing import answer_lookup, is_lookup
 from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
+from rung.gateway.upstream.headers import headers_for_upstream, is_anthropic_client
 from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.response import GatewayResponse
-    from rung.gateway.settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -146,7 +146,7 @@ class GatewayApp:
             upstream=upstream,
             target=f"{path}?{query.decode('latin-1')}" if query else path,
             headers=by_name,
-            upstream_headers=headers_for_upstream(headers, upstream_key_header(upstream)),
+            upstream_headers=headers_for_upstream(headers, upstream),
             body=body,
             project=project,
             model=find_model(body),
@@ -182,7 +182,7 @@ class GatewayApp:
         target = _raw_target(scope)
         try:
             body = await _read_body(headers, receive, gateway.settings.limits.body, gateway.settings.limits.receive)
-            upstream_headers = headers_for_upstream(headers, upstream_key_header(upstream))
+            upstream_headers = headers_for_upstream(headers, upstream)
             models: tuple[str, ...] = ()
             if gateway.settings.keys:
                 by_name = dict(headers)
@@ -211,13 +211,15 @@ class GatewayApp:
         else:
             try:
                 async with asyncio.timeout(gateway.settings.timeouts.total):
-                    await _stream_back(response, send)
+                    await _run_while_connected(_stream_back(response, send), receive)
+            except (AttemptError, OSError):
+                return  # the server closes an unfinished response, so the client sees that it is cut
             finally:
                 response.close()
 
     def _upstream_for(self, path: str, headers: dict[bytes, bytes]) -> tuple[WireFormat, UpstreamSettings]:
         """Return the wire format and the upstream that serve a path."""
-        is_anthropic = path.startswith("/v1/messages") or b"anthropic-version" in headers
+        is_anthropic = path.startswith("/v1/messages") or is_anthropic_client(headers)
         name = ANTHROPIC if is_anthropic else OPENAI
         return (MESSAGES if is_anthropic else CHAT), self.gateway.settings.of_wire(name)[0]
 
@@ -244,6 +246,8 @@ async def _run_while_connected(work: Coroutine[Any, Any, object], receive: Recei
     disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
     finally:
         working.cancel()
         disconnect.cancel()

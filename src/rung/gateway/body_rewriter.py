@@ -16,9 +16,9 @@ from rung.core.domain.request import Request
 from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
-from rung.gateway.http.pool import upstream_key_header
-from rung.gateway.inbound_request import NotJson, headers_for_upstream
+from rung.gateway.inbound_request import NotJson
 from rung.gateway.outbound import Outbound
+from rung.gateway.upstream.headers import headers_for_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ class BodyRewriter:
         upstream, headers = self._original.upstream, self._original.headers
         if request.agent != upstream.name:
             upstream = self._settings.upstream(request.agent)
-            headers = headers_for_upstream(list(self.inbound.headers.items()), upstream_key_header(upstream))
+            headers = headers_for_upstream(list(self.inbound.headers.items()), upstream)
         last = self._original.is_last_resort or self._has_changed_model
         return Outbound(upstream, headers, self._body_of(request), last, bool(self._resume_message))
 

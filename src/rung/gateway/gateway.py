@@ -19,6 +19,8 @@ from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.request_coalescing import InFlightRequests
 from rung.gateway.sessions import SessionTable
+from rung.gateway.upstream.headers import check_keys
+from rung.gateway.upstream.secret_filter import SecretFilter
 from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
 from rung.wiring.policies import PolicyStore
@@ -54,7 +56,8 @@ class Gateway:
         self.settings = settings
         self.journal = journal
         self._extra_detectors = tuple(detectors)
-        self.client: UpstreamClient = client or ConnectionPool(settings)
+        check_keys(settings.upstreams)
+        self.client: UpstreamClient = SecretFilter(client or ConnectionPool(settings))
         self._upstreams = self._make_upstreams()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
@@ -70,7 +73,12 @@ class Gateway:
         self._incident_contexts: dict[str, ev.IncidentContext] = {}
 
     def reload(self, settings: GatewaySettings) -> None:
-        """Replace the settings; requests in flight keep the settings they started with."""
+        """Replace the settings; requests in flight keep the settings they started with.
+
+        Raise ConfigError, and change nothing, if an upstream cannot be used.
+        """
+        check_keys(settings.upstreams)
+        self.client.reload(settings)
         self.settings = settings
         self._upstreams = self._make_upstreams()
         self.sessions.ttl_seconds = settings.sticky_seconds

@@ -11,21 +11,11 @@ import orjson
 from rung.core.domain.errors import RungError
 
 if TYPE_CHECKING:
-    from rung.gateway.settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
 
-# Hop-by-hop headers, and headers that the gateway writes itself.
-_DROPPED_HEADERS: Final = frozenset(
-    {
-        b"host", b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"proxy-authenticate",
-        b"proxy-authorization", b"te", b"trailer", b"trailers", b"upgrade", b"accept-encoding", b"expect",
-    }
-)  # fmt: skip
-_OWN_PREFIX: Final = b"x-rung-"
-_CREDENTIAL_HEADERS: Final = frozenset({b"x-api-key", b"authorization", b"api-key"})
-_NO_COMPRESSION: Final = (b"accept-encoding", b"identity")
 _MODEL: Final = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _STREAM_TRUE: Final = re.compile(rb'"stream"\s*:\s*true')
 _EDGE_BYTES: Final = 1_024  # fields are first searched in this many bytes at both ends of a body
@@ -100,15 +90,3 @@ def find_model(body: bytes) -> str:
     if match is None and len(body) > 2 * _EDGE_BYTES:
         match = _MODEL.search(body)
     return match[1].decode("utf-8", "replace") if match is not None else ""
-
-
-def headers_for_upstream(headers: Headers, key: tuple[bytes, bytes] | None) -> Headers:
-    """Return the headers for the upstream; `key` replaces the client's credentials."""
-    forwarded = [
-        header for header in headers if header[0] not in _DROPPED_HEADERS and not header[0].startswith(_OWN_PREFIX)
-    ]
-    if key is not None:
-        forwarded = [header for header in forwarded if header[0] not in _CREDENTIAL_HEADERS]
-        forwarded.append(key)
-    forwarded.append(_NO_COMPRESSION)
-    return forwarded

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.outcome import Outcome
     from rung.gateway.gateway import Gateway
-    from rung.gateway.settings import UpstreamSettings
+    from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
 MODELS: Final = "/v1/models"
@@ -61,7 +61,7 @@ async def answer_lookup(
         async with asyncio.timeout(gateway.settings.timeouts.total):
             response = await gateway.client.send(upstream, *upstream_request)
             try:
-                body = await read_body(response)
+                body = await read_body(response, gateway.settings.limits.answer)
             finally:
                 response.close()
         reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), body)

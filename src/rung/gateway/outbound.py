@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rung.gateway.detector_port import DetectorResult
     from rung.gateway.http.port import UpstreamClient
     from rung.gateway.inbound_request import InboundRequest
-    from rung.gateway.settings import GatewaySettings, UpstreamSettings
+    from rung.gateway.settings import GatewaySettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
     Inspect = Callable[[InboundRequest, str | None, Sequence[tuple[str, object]]], DetectorResult | None]

@@ -17,7 +17,7 @@ from rung.core.domain.errors import AttemptError, RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
 from rung.gateway import response as responses
-from rung.gateway.http.port import header_of, read_body, text_headers
+from rung.gateway.http.port import header_of, read_body, text_headers, too_large
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
@@ -114,7 +114,7 @@ class ProxiedCall:
     # -- whole responses ---------------------------------------------------------------------------------
 
     async def _read_whole(self, response: UpstreamResponse, *, resumed: bool) -> GatewayResponse:
-        data = await read_body(response)
+        data = await read_body(response, self.upstreams.settings.limits.answer)
         reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), data)
         if response.status >= _BAD_REQUEST:
             self.last_response = reply
@@ -184,7 +184,11 @@ class ProxiedCall:
         self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self.writer.write(stream.begin_attempt())
         idle_seconds = self.upstreams.settings.timeouts.idle
+        max_bytes, received = self.upstreams.settings.limits.answer, 0
         while chunk := await response.read_chunk():
+            received += len(chunk)
+            if received > max_bytes:
+                raise too_large(max_bytes)
             data = stream.feed(chunk)
             if stream.error is not None:
                 await self.writer.write(data)

@@ -173,7 +173,8 @@ async def _summarise(proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, An
             inbound.upstream, "POST", inbound.target.partition("?")[0], inbound.upstream_headers, body_bytes
         )
         try:
-            summary = bodies.text_of(orjson.loads(await read_body(response))) if is_ok(response) else ""
+            body_bytes = await read_body(response, settings.limits.answer)
+            summary = bodies.text_of(orjson.loads(body_bytes)) if is_ok(response) else ""
         finally:
             response.close()
     if not summary:

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from rung.core.domain.failures import Kind
+from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
 
 _DROPPED_HEADERS: Final = frozenset(
-    {b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"content-encoding", b"upgrade", b"trailer"}
-)
+    {
+        b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"content-encoding", b"upgrade",
+        b"trailer", b"proxy-authenticate", b"proxy-connection", b"te",
+    }
+)  # fmt: skip
 _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.RATE_LIMIT: 429,
     Kind.QUOTA_EXHAUSTED: 429,
@@ -37,6 +41,7 @@ _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.PERMISSION_DENIED: 403,
     Kind.MALFORMED_OUTPUT: 502,
     Kind.CONFIGURATION: 502,
+    Kind.RESOURCE_EXHAUSTED: 502,
 }
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^\x20-\x7e]+")
 _MAX_VALUE_CHARACTERS: Final = 200
@@ -50,9 +55,14 @@ class GatewayResponse(NamedTuple):
     body: bytes
 
 
-def headers_for_client(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+def headers_for_client(raw: Headers) -> Headers:
     """Return the upstream response headers that are passed on to the client; names are in lower case."""
-    return [header for header in raw if header[0] not in _DROPPED_HEADERS]
+    named = connection_named(raw)
+    return [
+        header
+        for header in raw
+        if header[0] not in _DROPPED_HEADERS and header[0] not in named and not header[0].startswith(OWN_PREFIX)
+    ]
 
 
 def status_for(kind: Kind) -> int:

@@ -14,7 +14,7 @@ import uvicorn
 from rung.core.domain.errors import ConfigError
 from rung.gateway.app import GatewayApp
 from rung.gateway.gateway import Gateway
-from rung.gateway.http.server_protocol import protocol_with_timeout
+from rung.gateway.http.server_protocol import protocol_with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,11 +82,11 @@ class RunningGateway:
         """Apply changed settings; return False if they are invalid."""
         try:
             settings = reload()
+            if self.app is not None:
+                self.app.gateway.reload(settings)
         except ConfigError as error:
             self.log(f"rung gateway: settings not reloaded: {error}")
             return False
-        if self.app is not None:
-            self.app.gateway.reload(settings)
         needs_restart = (settings.host, settings.port) != (self.settings.host, self.settings.port)
         self.log("rung gateway: settings reloaded" + "; restart to change host or port" * needs_restart)
         return True
@@ -130,7 +130,7 @@ def _uvicorn_config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Confi
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http=protocol_with_timeout(settings.limits.receive),
+        http=protocol_with_timeouts(settings.limits.receive, settings.limits.stall),
         ws="none",
         lifespan="on",
         log_level="error",

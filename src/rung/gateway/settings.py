@@ -30,15 +30,13 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
-from rung.wires.registry import ANTHROPIC, OPENAI
+from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WIRES: Final = (ANTHROPIC, OPENAI)
 LOOP_GUARD_MODES: Final = ("off", "warn", "nudge", "stop")
 DEFAULT_PORT: Final = 8484
-PUBLIC_URLS: Final = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.openai.com"}
 # Defaults of a gateway's policy; the policy file overrides them.
 DEFAULT_POLICY: Final[Mapping[str, Any]] = {
     "ladder": "call",
@@ -50,27 +48,8 @@ DEFAULT_POLICY: Final[Mapping[str, Any]] = {
 }
 
 
-def _is_url(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(("http://", "https://")) and not any(map(str.isspace, value))
-
-
 def _is_hash(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")  # noqa: PLR2004
-
-
-_URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda value, _: value.rstrip("/"))
-
-
-@settings
-class UpstreamSettings:
-    """One upstream: `[gateway.upstreams.NAME]`."""
-
-    name: str
-    wire: str = setting(one_of(WIRES), "API of the upstream.")
-    url: str = setting(_URL, "Base URL.")
-    key_env: str = setting(
-        ANY_TEXT, "Environment variable with the upstream's key. Empty: the client's key is passed on.", default=""
-    )
 
 
 @settings
@@ -91,11 +70,17 @@ class TimeoutSettings:
 
 @settings
 class SizeLimits:
-    """Limits on inbound requests and shutdown: `[gateway.limits]`."""
+    """Limits on requests, answers and shutdown: `[gateway.limits]`."""
 
     body: int = setting(COUNT, "Largest request body, in bytes.", default=64 * 1024 * 1024)
+    answer: int = setting(
+        COUNT, "Largest answer to a model call, in bytes after decompression.", default=64 * 1024 * 1024
+    )
     concurrency: int = setting(COUNT, "Requests in flight at once.", default=1_000)
-    receive: float = setting(SECONDS, "Time limit for receiving a request.", default=30.0)
+    receive: float = setting(POSITIVE_SECONDS, "Time limit for receiving a request.", default=30.0)
+    stall: float = setting(
+        POSITIVE_SECONDS, "How long a client may leave its response unread before it is disconnected.", default=60.0
+    )
     drain: float = setting(SECONDS, "Time to finish open requests on shutdown.", default=30.0)
 
 
@@ -152,7 +137,7 @@ class GatewaySettings:
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
     )
     limits: SizeLimits = setting(
-        table_of(SizeLimits), "Limits on inbound requests and shutdown.", default_factory=SizeLimits
+        table_of(SizeLimits), "Limits on requests, answers and shutdown.", default_factory=SizeLimits
     )
     budgets: SpendLimits = setting(table_of(SpendLimits), "Spend limits in US dollars.", default_factory=SpendLimits)
     keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Issued keys.", default=())
@@ -223,24 +208,10 @@ def settings_from(
     values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
     try:
         return GatewaySettings(
-            upstreams=_upstreams(source),
+            upstreams=read_upstreams(source, has_keys=bool(values.get("keys"))),
             loop_settings=loop_settings_from({} if loops is None else loops),
             book=with_gateway_defaults(book or PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={})),
             **values,
         )
     except ConfigError as error:
         raise error if error.key.startswith(("gateway.", "loops")) else error.with_prefix("gateway") from None
-
-
-def _upstreams(source: Mapping[str, Any]) -> tuple[UpstreamSettings, ...]:
-    """Return one upstream per wire (its URL, or the public service), then the named upstreams."""
-    tables = read_table(source.get("upstreams", {}), "gateway.upstreams")
-    named = tuple(
-        read_settings(UpstreamSettings, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items()
-    )
-    first = []
-    for wire in WIRES:
-        if wire in source or not any(upstream.wire == wire for upstream in named):
-            url = _URL.read(source.get(wire, PUBLIC_URLS[wire]), f"gateway.{wire}")
-            first.append(UpstreamSettings(name=wire, wire=wire, url=url))
-    return (*first, *named)

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS: Final = 300.0
 DEFAULT_MAX_TOKENS: Final = 4_096  # if the request has no limit and the API requires one
 MAX_ERROR_BODY_BYTES: Final = 64 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+_KEY_REPLACEMENT: Final = "<secret:provider-key>"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect an HTTPError: following it would send the key to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nothing."""
 
 
 class ProviderClient(NamedTuple):
@@ -51,12 +60,28 @@ class ProviderClient(NamedTuple):
         request = urllib.request.Request(  # noqa: S310  # a URL that the user has configured
             url, json.dumps(body).encode(), {"content-type": "application/json", **headers}, method="POST"
         )
+        opener = urllib.request.build_opener(_NoRedirects)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
-                return json.loads(response.read())
+            with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+                data = response.read(MAX_ANSWER_BYTES + 1)
         except urllib.error.HTTPError as error:
-            text = clip(error.read(MAX_ERROR_BODY_BYTES).decode("utf-8", "replace"), MAX_ERROR_BODY_BYTES)
-            raise AttemptError(text or f"HTTP {error.code}", status=error.code, headers=dict(error.headers)) from None
+            text = clip(self._without_key(_decode(error.read(MAX_ERROR_BODY_BYTES))), MAX_ERROR_BODY_BYTES)
+            kept = {name: self._without_key(value) for name, value in error.headers.items()}
+            raise AttemptError(text or f"HTTP {error.code}", status=error.code, headers=kept) from None
+        if len(data) > MAX_ANSWER_BYTES:
+            raise AttemptError(f"answer is larger than {MAX_ANSWER_BYTES} bytes", finding="resource_exhausted")
+        try:
+            return json.loads(self._without_key(_decode(data)))
+        except (ValueError, RecursionError):
+            raise AttemptError("the answer is not JSON", finding="malformed_output") from None
+
+    def _without_key(self, text: str) -> str:
+        """Return the text without the key, which a provider may echo."""
+        return text.replace(self.key, _KEY_REPLACEMENT) if self.key else text
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _text(answer: Any, wire: str) -> str:

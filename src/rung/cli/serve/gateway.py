@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -65,7 +66,7 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
     settings = load_settings(options)
     if print_env:
         for name, value in agent_environment(settings.host, settings.port).items():
-            click.echo(f"export {name}={value}")
+            click.echo(f"export {name}={shlex.quote(value)}")
         return
     from rung.gateway.serve import serve
 
@@ -107,7 +108,18 @@ def new_key(project: str, name: str) -> None:
 def agent_environment(host: str, port: int) -> dict[str, str]:
     """Return the environment variables that point agents at the gateway."""
     url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # clients connect to loopback
-    return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
+    return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1", **_proxy_exemption()}
+
+
+def _proxy_exemption() -> dict[str, str]:
+    """Return variables that keep requests to the gateway from going through a proxy, if the environment names one."""
+    from urllib.request import getproxies_environment
+
+    proxies = getproxies_environment()
+    if not proxies.keys() & {"http", "all"}:
+        return {}
+    exempt = ",".join([*filter(None, [proxies.get("no")]), "127.0.0.1", "localhost"])
+    return {"NO_PROXY": exempt, "no_proxy": exempt}
 
 
 def load_settings(options: dict[str, Any]) -> GatewaySettings:
@@ -176,6 +188,8 @@ class BackgroundGateway:
         """Start the gateway, and return the port it listens on."""
         self._thread.start()
         self._started.wait(10)
+        if isinstance(self._error, ConfigError):
+            raise self._error
         if not self.served.port:
             raise ConfigError("port", self.served.settings.port, f"a free port ({self._error or 'start timed out'})")
         return self.served.port

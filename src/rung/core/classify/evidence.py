@@ -27,6 +27,7 @@ _MAX_HEADERS: Final = 100
 _MAX_DUMP_DEPTH: Final = 24
 _MAX_DUMP_STRING: Final = 4_096
 _BYTE_TYPES: Final = (bytes, bytearray)
+_OTHER_ERRNOS: Final = frozenset({"ssl.SSLError", "socket.gaierror", "socket.herror"})
 _GENERIC_BASES: Final = frozenset({object, BaseException, Exception})
 # Programming errors. One raised while another error is handled is the root cause; the handled error is ignored.
 _BUG_TYPES: Final = (TypeError, NameError, AttributeError, LookupError, ArithmeticError, AssertionError, SyntaxError)
@@ -153,9 +154,16 @@ def read_exception(
         provider=provider,
         headers=headers,
         exceptions=tuple(_class_names(type(error))),
-        errno=int_or_none(attribute(error, "errno")) if isinstance(error, OSError) else None,
+        errno=_errno(error),
         retry_after=wait_in_headers(headers) if headers else None,
     )
+
+
+def _errno(error: BaseException) -> int | None:
+    """Return the operating system's error number; TLS and name resolution put numbers of their own there."""
+    if not isinstance(error, OSError) or not _OTHER_ERRNOS.isdisjoint(_class_names(type(error))):
+        return None
+    return int_or_none(attribute(error, "errno"))
 
 
 def carried_evidence(error: BaseException) -> Evidence | None:

@@ -1,21 +1,20 @@
 """HTTP/1.1 connection to an upstream: sends one request at a time and streams each response to its reader.
 
 Built directly on httptools, because a general HTTP client costs more CPU time than the rest of the gateway. It does
-not support redirects, cookies, proxies or upgrades.
+not support redirects, cookies or upgrades.
 """
 
 from __future__ import annotations
 
 import asyncio
-import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
-from rung.core.domain.failures import Kind, Phase
-from rung.gateway.http.port import header_of
+from rung.core.domain.failures import Kind
+from rung.gateway.http.response import MAX_BUFFERED_BYTES, HttpResponse, interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,115 +22,10 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 _MAX_HEAD_BYTES: Final = 256 * 1024
-_MAX_BUFFERED_BYTES: Final = 256 * 1024  # above this, reading from the upstream pauses
+_MAX_OVERHEAD_BYTES: Final = 256 * 1024  # trailers and chunk headers without body data between them
 _MAX_COMBINED_BYTES: Final = 64 * 1024  # a larger body is written separately instead of copied
-_GZIP_OR_DEFLATE: Final = 32 + zlib.MAX_WBITS  # zlib detects gzip or deflate from the first bytes
-_OK: Final = 200
-
-
-class UpstreamResponse:
-    """Response of an upstream; its body is read in chunks."""
-
-    __slots__ = (
-        "_chunks",
-        "_connection",
-        "_decoder",
-        "_ended",
-        "_error",
-        "_waiter",
-        "buffered_bytes",
-        "raw_headers",
-        "status",
-    )
-
-    def __init__(self, connection: UpstreamConnection) -> None:
-        self.status = 0
-        self.raw_headers: Headers = []  # names in lower case
-        self.buffered_bytes = 0  # received, not yet read
-        self._connection: UpstreamConnection | None = connection
-        self._chunks: list[bytes] = []
-        self._ended = False
-        self._error: AttemptError | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._decoder: Any = None
-
-    @property
-    def ended(self) -> bool:
-        """Return whether the whole body was received."""
-        return self._ended
-
-    async def head(self) -> None:
-        """Wait for the status and the headers."""
-        while not self.status:
-            if self._error is not None:
-                raise self._error
-            await self._wait()
-        encoding = header_of(self, b"content-encoding").lower()
-        if encoding and encoding != b"identity":
-            if encoding not in (b"gzip", b"x-gzip", b"deflate"):
-                text = f"unsupported content-encoding: {encoding[:40].decode('latin-1')}"
-                raise AttemptError(text, finding=Kind.SERVER_ERROR)
-            self._decoder = zlib.decompressobj(_GZIP_OR_DEFLATE)
-
-    async def read_chunk(self) -> bytes:
-        """Return all bytes received since the last call; empty at the end."""
-        while True:
-            chunks = self._chunks
-            if chunks:
-                data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-                chunks.clear()
-                if self.buffered_bytes > _MAX_BUFFERED_BYTES and self._connection is not None:
-                    self._connection.resume()
-                self.buffered_bytes = 0
-                if self._decoder is None:
-                    return data
-                data = self._decompress(data)
-                if data:
-                    return data
-            elif self._error is not None:
-                raise self._error
-            elif self._ended:
-                return b""
-            else:
-                await self._wait()
-
-    def close(self) -> None:
-        """Stop reading: reuse the connection if the response is complete, else close it."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.release(self)
-
-    def _decompress(self, data: bytes) -> bytes:
-        try:
-            decoded: bytes = self._decoder.decompress(data)
-        except zlib.error:
-            raise _interrupted("response body cannot be decompressed") from None
-        return decoded
-
-    async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
-    # -- called by the connection ------------------------------------------------------------------------
-
-    def add_data(self, data: bytes) -> None:
-        """Buffer received body data."""
-        self._chunks.append(data)
-        self.buffered_bytes += len(data)
-
-    def end(self, error: AttemptError | None = None) -> None:
-        """End the response, with an error if it is incomplete."""
-        if not self._ended and self._error is None:
-            self._ended, self._error = error is None, error
-        self.wake()
-
-    def wake(self) -> None:
-        """Wake the reader."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+_INFORMATIONAL: Final = range(100, 200)
+_FINAL: Final = range(200, 600)
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -145,22 +39,24 @@ class UpstreamConnection(asyncio.Protocol):
         self._on_idle = on_idle
         self._on_closed = on_closed
         self.idle_since = 0.0  # loop time at which it became idle
-        self._response: UpstreamResponse | None = None
+        self._response: HttpResponse | None = None
         self._body_chunks: list[bytes] = []
         self.on_body = self._body_chunks.append  # parser callback; a bound list.append avoids a Python call per chunk
         self._parser = httptools.HttpResponseParser(self)
         self._headers: Headers = []
         self._head_bytes = 0  # received so far; -1: complete
+        self._overhead_bytes = 0  # received since the last body data
         self._is_head_request = False  # the request was HEAD
         self._is_complete = False  # the parser has reached the end of the response
         self._has_length = False  # has content-length or transfer-encoding; else it ends when the connection closes
         self._reusable = False  # complete, and the upstream keeps the connection alive
         self.is_open = False
 
-    async def send_request(self, head: bytes, body: bytes, *, is_head_request: bool = False) -> UpstreamResponse:
+    async def send_request(self, head: bytes, body: bytes, *, is_head_request: bool = False) -> HttpResponse:
         """Send a request; return the response once its headers are received."""
-        response = self._response = UpstreamResponse(self)
+        response = self._response = HttpResponse(self)
         self._headers, self._head_bytes, self._is_head_request = [], 0, is_head_request
+        self._overhead_bytes = 0
         self._is_complete = self._has_length = self._reusable = False
         if len(body) <= _MAX_COMBINED_BYTES:
             self.transport.write(head + body)
@@ -174,14 +70,19 @@ class UpstreamConnection(asyncio.Protocol):
             raise
         return response
 
+    @property
+    def is_silent(self) -> bool:
+        """Return whether no byte of a response to the last request was received."""
+        return self._head_bytes == 0
+
     def resume(self) -> None:
         """Continue reading after the buffer was drained."""
         self.transport.resume_reading()
 
-    def release(self, response: UpstreamResponse) -> None:
+    def release(self, response: HttpResponse) -> None:
         """Detach a response: keep the connection if it is reusable, else abort it."""
         self._response = None
-        if self._reusable and self.is_open and response.ended and not self.transport.get_write_buffer_size():
+        if self._reusable and self.is_open and response.received and not self.transport.get_write_buffer_size():
             self._on_idle(self)
         else:  # do not wait for the rest of the response
             self.is_open = False
@@ -197,14 +98,14 @@ class UpstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse received data; pass all body chunks in it to the response at once."""
         response = self._response
-        if response is None or response.ended:  # unsolicited data
+        if response is None or response.received:  # unsolicited data
             self._abort("upstream sent unexpected data")
             return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._is_complete:
-                self._abort(f"invalid HTTP response: {type(error).__name__}")
+                self._abort(f"invalid HTTP response: {error.__context__ or type(error).__name__}")
                 return
             self._reusable = False  # extra data after the response
         if self._head_bytes >= 0:
@@ -213,11 +114,19 @@ class UpstreamConnection(asyncio.Protocol):
                 self._abort("response headers are too large")
             return
         body_chunks = self._body_chunks
+        if self._is_head_request:
+            body_chunks.clear()  # the upstream sent a body nevertheless
         if body_chunks:
             response.add_data(body_chunks[0] if len(body_chunks) == 1 else b"".join(body_chunks))
             body_chunks.clear()
-            if response.buffered_bytes > _MAX_BUFFERED_BYTES and not self._is_complete:
+            self._overhead_bytes = 0
+            if response.buffered_bytes > MAX_BUFFERED_BYTES and not self._is_complete:
                 self.transport.pause_reading()
+        elif not self._is_complete:
+            self._overhead_bytes += len(data)
+            if self._overhead_bytes > _MAX_OVERHEAD_BYTES:
+                self._abort("response trailers are too large")
+                return
         if self._is_complete:
             response.end()
         else:
@@ -228,7 +137,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.is_open = False
         self._on_closed(self)
         response = self._response
-        if response is None or response.ended:
+        if response is None or response.received:
             return
         if self._head_bytes >= 0:
             cause = exc or ConnectionResetError("upstream closed the connection without sending a response")
@@ -237,13 +146,13 @@ class UpstreamConnection(asyncio.Protocol):
             self._is_complete = True
             response.end()
         else:
-            response.end(_interrupted("upstream closed the connection without sending complete message body"))
+            response.end(interrupted("upstream closed the connection without sending complete message body"))
 
     def _abort(self, text: str) -> None:
         response = self._response
         self.is_open = False
         if response is not None:
-            failure = _interrupted(text) if self._head_bytes < 0 else AttemptError(text, finding=Kind.NETWORK)
+            failure = interrupted(text) if self._head_bytes < 0 else AttemptError(text, finding=Kind.NETWORK)
             response.end(failure)
         self.transport.abort()
 
@@ -265,7 +174,9 @@ class UpstreamConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Publish status and headers; skip informational (1xx) responses."""
         status = self._parser.get_status_code()
-        if status < _OK:
+        if status not in _FINAL:
+            if status not in _INFORMATIONAL:
+                raise ValueError(f"status {status}")
             self._headers, self._has_length = [], False
             return
         response = self._response
@@ -279,7 +190,3 @@ class UpstreamConnection(asyncio.Protocol):
         if self._head_bytes < 0:
             self._is_complete = True
             self._reusable = self._parser.should_keep_alive() and self._has_length
-
-
-def _interrupted(text: str) -> AttemptError:
-    return AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.connection import UpstreamConnection, UpstreamResponse
+from rung.gateway.http.connection import UpstreamConnection
+from rung.gateway.http.origin import Origin, tls_context
+from rung.gateway.http.proxy import open_tunnel
 
 if TYPE_CHECKING:
     import ssl
 
-    from rung.gateway.settings import GatewaySettings, UpstreamSettings
+    from rung.gateway.http.response import HttpResponse
+    from rung.gateway.settings import GatewaySettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -25,41 +27,34 @@ _HAPPY_EYEBALLS_SECONDS: Final = 0.25  # Happy Eyeballs: delay before the next a
 _REDIRECTS: Final = range(300, 400)
 _BODILESS_METHODS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 _REQUEST_LINE_SPACES: Final = 2  # between method, target and version
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-
-
-class Origin:
-    """One scheme, host and port, with its idle connections."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.path = parts.path
-        self.tls = parts.scheme == "https"
-        self.host = parts.hostname or ""
-        self.port = parts.port or _DEFAULT_PORTS[parts.scheme]
-        authority = f"[{self.host}]" if ":" in self.host else self.host
-        authority += "" if self.port == _DEFAULT_PORTS[parts.scheme] else f":{self.port}"
-        self.head = b"host: " + authority.encode("idna" if not authority.isascii() else "ascii") + b"\r\n"
-        self.idle: list[UpstreamConnection] = []
-
-    def take_idle(self) -> UpstreamConnection | None:
-        """Return the most recently used open connection; None if there is none."""
-        while self.idle:
-            connection = self.idle.pop()
-            if connection.is_open and not connection.transport.is_closing():
-                return connection
-        return None
+# These may be sent again if an idle connection turns out to be closed.
+_IDEMPOTENT_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_NOT_MODIFIED: Final = 304
 
 
 class ConnectionPool:
     """Keep-alive connection pool; implements `UpstreamClient`."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._connect_timeout = settings.timeouts.connect
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[UpstreamSettings, Origin] = {}
         self._connections: set[UpstreamConnection] = set()
-        self._tls: ssl.SSLContext | None = None
+        self._tls: dict[tuple[str, ...], ssl.SSLContext | None] = {}
         self._sweep_timer: asyncio.TimerHandle | None = None
+        self.reload(settings)
+
+    def reload(self, settings: GatewaySettings) -> None:
+        """Use the upstreams of these settings; raise ConfigError if one of them cannot be used."""
+        self._origins |= {upstream: self._origin(upstream) for upstream in settings.upstreams}
+        self._connect_timeout = settings.timeouts.connect
+
+    def _origin(self, upstream: UpstreamSettings) -> Origin:
+        origin = self._origins.get(upstream)
+        if origin is None:
+            key = (upstream.url.partition(":")[0], upstream.tls_ca_file, upstream.tls_cert_file, upstream.tls_key_file)
+            if key not in self._tls:
+                self._tls[key] = tls_context(upstream)
+            origin = Origin(upstream, self._tls[key])
+        return origin
 
     async def close(self) -> None:
         """Close all connections."""
@@ -71,18 +66,17 @@ class ConnectionPool:
 
     async def send(
         self, upstream: UpstreamSettings, method: str, target: str, headers: Headers, body: bytes
-    ) -> UpstreamResponse:
+    ) -> HttpResponse:
         """Send one request; return the response once its headers are received."""
-        origin = self._origins.get(upstream.url)
+        origin = self._origins.get(upstream)
         if origin is None:
-            origin = self._origins[upstream.url] = Origin(upstream.url)
-        lines = [b"%b: %b\r\n" % header for header in headers]
-        path = join_path(origin.path, target).encode("latin-1")
-        request_line = b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), path)
+            origin = self._origins[upstream] = self._origin(upstream)
+        lines = origin.lines + [b"%b: %b\r\n" % header for header in headers]
+        request_line = b"%b %b HTTP/1.1\r\n" % (method.encode("ascii"), origin.target(target))
         if body or method not in _BODILESS_METHODS:
             lines.append(b"content-length: %d\r\n" % len(body))
-        head = b"%b%b%b\r\n" % (request_line, origin.head, b"".join(lines))
-        line_ends = len(lines) + 3
+        head = b"%b%b\r\n" % (request_line, b"".join(lines))
+        line_ends = len(lines) + 2
         if (
             head.count(b"\n") != line_ends
             or head.count(b"\r") != line_ends
@@ -91,14 +85,26 @@ class ConnectionPool:
             raise AttemptError(
                 "invalid request: a header or the path contains a line break or a space", finding=Kind.CONFIGURATION
             )
-        connection = origin.take_idle() or await self._connect(origin, upstream)
-        response = await connection.send_request(head, body, is_head_request=method == "HEAD")
-        if response.status in _REDIRECTS:
+        response = await self._exchange(origin, upstream, method, head, body)
+        if response.status in _REDIRECTS and not (response.status == _NOT_MODIFIED and method in ("GET", "HEAD")):
             response.close()
             # Following it would send the key to another host.
             text = f"upstream {upstream.name} returned a redirect ({response.status}); redirects are not followed"
             raise AttemptError(text, finding=Kind.CONFIGURATION)
         return response
+
+    async def _exchange(
+        self, origin: Origin, upstream: UpstreamSettings, method: str, head: bytes, body: bytes
+    ) -> HttpResponse:
+        idle = origin.take_idle()
+        if idle is not None:
+            try:
+                return await idle.send_request(head, body, is_head_request=method == "HEAD")
+            except AttemptError:
+                if not idle.is_silent or method not in _IDEMPOTENT_METHODS:
+                    raise
+        connection = await self._connect(origin, upstream)
+        return await connection.send_request(head, body, is_head_request=method == "HEAD")
 
     async def _connect(self, origin: Origin, upstream: UpstreamSettings) -> UpstreamConnection:
         try:
@@ -109,15 +115,16 @@ class ConnectionPool:
             raise AttemptError(text, finding=Kind.TIMEOUT) from None
         except OSError as error:
             evidence = evidence_of(error)
-            raise AttemptError.of(
-                evidence._replace(text=f"cannot connect to upstream {upstream.name}: {evidence.text}")
-            ) from None
+            through = f" through proxy {origin.proxy.url.address}" if origin.proxy is not None else ""
+            text = f"cannot connect to upstream {upstream.name}{through}: {evidence.text}"
+            raise AttemptError.of(evidence._replace(text=text)) from None
 
     async def _open_connection(self, origin: Origin) -> UpstreamConnection:
         from aiohappyeyeballs import start_connection
 
         loop = asyncio.get_running_loop()
-        addresses = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        peer = origin.url if origin.proxy is None else origin.proxy.url
+        addresses = await loop.getaddrinfo(peer.host, peer.port, type=socket.SOCK_STREAM)
         sock = await start_connection(addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_SECONDS, interleave=1)
         # Nagle's algorithm would delay small writes by 40 ms.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,20 +141,18 @@ class ConnectionPool:
             if connection in origin.idle:
                 origin.idle.remove(connection)
 
-        tls = self._context() if origin.tls else None
-        name = origin.host if origin.tls else None
+        try:
+            if origin.proxy is not None and origin.tls is not None:
+                await open_tunnel(loop, sock, origin.proxy, origin.url)
+        except BaseException:
+            sock.close()
+            raise
+        name = origin.url.host if origin.tls is not None else None
         _, connection = await loop.create_connection(
-            lambda: UpstreamConnection(on_idle, on_closed), sock=sock, ssl=tls, server_hostname=name
+            lambda: UpstreamConnection(on_idle, on_closed), sock=sock, ssl=origin.tls, server_hostname=name
         )
         self._connections.add(connection)
         return connection
-
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            import ssl
-
-            self._tls = ssl.create_default_context()
-        return self._tls
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close connections that were idle for too long, before the upstream does."""
@@ -158,16 +163,3 @@ class ConnectionPool:
                 origin.idle.remove(connection)
         has_idle = any(origin.idle for origin in self._origins.values())
         self._sweep_timer = loop.call_later(_MAX_IDLE_SECONDS, self._sweep, loop) if has_idle else None
-
-
-def join_path(path: str, target: str) -> str:
-    """Join an upstream's base path and a target, without repeating /v1."""
-    return path + target.removeprefix("/v1") if path.endswith("/v1") and target.startswith("/v1/") else path + target
-
-
-def upstream_key_header(upstream: UpstreamSettings) -> tuple[bytes, bytes] | None:
-    """Return the header with the gateway's key for an upstream; None if the client's key is passed on."""
-    if not upstream.key_env:
-        return None
-    key = os.environ.get(upstream.key_env, "").encode("latin-1", "replace")
-    return (b"x-api-key", key) if upstream.wire == "anthropic" else (b"authorization", b"Bearer " + key)

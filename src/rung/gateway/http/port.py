@@ -1,20 +1,25 @@
 """Port to the upstreams: the methods that the gateway needs of an HTTP client.
 
-`pool.ConnectionPool` implements it on HTTP/1.1. Another client (for a proxy, HTTP/2 or client certificates) can replace
-it if it has these methods and raises `AttemptError` or `OSError` on failure.
+`pool.ConnectionPool` implements it on HTTP/1.1. Another client (for HTTP/2, say) can replace it if it has these methods
+and raises `AttemptError` or `OSError` on failure.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
+
 if TYPE_CHECKING:
-    from rung.gateway.settings import UpstreamSettings
+    from rung.gateway.settings import GatewaySettings
+    from rung.gateway.upstream.settings import UpstreamSettings
 
     Headers = list[tuple[bytes, bytes]]
 
 _OK: Final = 200
 _BAD_REQUEST: Final = 400
+_MAX_ERROR_BYTES: Final = 1024 * 1024  # a recovery keeps the errors of all its attempts
 
 
 class UpstreamResponse(Protocol):
@@ -46,20 +51,35 @@ class UpstreamClient(Protocol):
         """Send one request; return the response once its headers are received."""
         ...
 
+    def reload(self, settings: GatewaySettings) -> None:
+        """Use the upstreams of these settings; raise ConfigError if one of them cannot be used."""
+        ...
+
     async def close(self) -> None:
         """Close all connections."""
         ...
 
 
-async def read_body(response: UpstreamResponse) -> bytes:
-    """Read the whole body."""
-    first = await response.read_chunk()
-    if response.ended:
-        return first
-    chunks = [first]
-    while chunk := await response.read_chunk():
-        chunks.append(chunk)
-    return b"".join(chunks)
+async def read_body(response: UpstreamResponse, max_bytes: int) -> bytes:
+    """Read the whole body; raise AttemptError if it is larger. The body of an error is cut instead."""
+    if response.status >= _BAD_REQUEST:
+        max_bytes = min(max_bytes, _MAX_ERROR_BYTES)
+    chunks = [await response.read_chunk()]
+    size = len(chunks[0])
+    while chunks[-1] and not response.ended and size <= max_bytes:
+        chunks.append(await response.read_chunk())
+        size += len(chunks[-1])
+    body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    if size > max_bytes:
+        if response.status < _BAD_REQUEST:
+            raise too_large(max_bytes)
+        body = body[:max_bytes]
+    return body
+
+
+def too_large(max_bytes: int) -> AttemptError:
+    """Return the failure of an answer above the size limit; asking again would not make it smaller."""
+    return AttemptError(f"answer is larger than {max_bytes} bytes (limits.answer)", finding=Kind.RESOURCE_EXHAUSTED)
 
 
 def is_ok(response: UpstreamResponse) -> bool:

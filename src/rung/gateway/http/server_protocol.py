@@ -1,4 +1,4 @@
-"""Server protocol: uvicorn's httptools protocol with a timeout for request headers."""
+"""Server protocol: uvicorn's httptools protocol with timeouts for clients that do not send or do not read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 class GatewayProtocol(HttpToolsProtocol):
-    """Closes connections whose request headers time out, which defends against slow clients (slowloris)."""
+    """Closes connections of slow clients: their request headers time out (slowloris), or their responses stay unread."""
 
     header_timeout: float = 30.0  # seconds, from the connection or from the first byte of a request
+    stall_timeout: float = 60.0  # seconds, from the moment the write buffer is full until the client has drained it
     _timer: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Start the header timeout of the first request."""
@@ -32,9 +34,21 @@ class GatewayProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the header timeout with the connection."""
+        """Stop the timeouts with the connection."""
         self._stop_timer()
+        self._stop_stall_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Start the timeout for a client that does not read."""
+        super().pause_writing()
+        self._stop_stall_timer()
+        self._stall_timer = self.loop.call_later(self.stall_timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop the timeout: the client has read enough."""
+        self._stop_stall_timer()
+        super().resume_writing()
 
     def _start_timer(self) -> None:
         if self._timer is None:
@@ -45,12 +59,17 @@ class GatewayProtocol(HttpToolsProtocol):
             self._timer.cancel()
             self._timer = None
 
+    def _stop_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
     def _close_stalled(self) -> None:
         self._timer = None
         if not self.transport.is_closing():
             self.transport.close()
 
 
-def protocol_with_timeout(seconds: float) -> type[GatewayProtocol]:
-    """Return the protocol class with this header timeout."""
-    return type("Protocol", (GatewayProtocol,), {"header_timeout": seconds})
+def protocol_with_timeouts(header_timeout: float, stall_timeout: float) -> type[GatewayProtocol]:
+    """Return the protocol class with these timeouts, in seconds."""
+    return type("Protocol", (GatewayProtocol,), {"header_timeout": header_timeout, "stall_timeout": stall_timeout})

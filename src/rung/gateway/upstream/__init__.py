@@ -1,0 +1,1 @@
+"""Upstreams of the gateway: their settings, the headers they get, and the filter of what they send back."""

@@ -1,0 +1,93 @@
+"""Headers of upstream requests: which client headers are forwarded, and which credentials an upstream gets."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from rung.core.domain.errors import ConfigError
+from rung.gateway.upstream.settings import DROP
+from rung.wires.registry import ANTHROPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rung.gateway.upstream.settings import UpstreamSettings
+
+    Headers = list[tuple[bytes, bytes]]
+
+# Hop-by-hop headers, and headers that the gateway writes itself.
+_DROPPED: Final = frozenset(
+    {
+        b"host", b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"proxy-authenticate",
+        b"proxy-authorization", b"proxy-connection", b"te", b"trailer", b"trailers", b"upgrade", b"accept-encoding",
+        b"expect",
+    }
+)  # fmt: skip
+OWN_PREFIX: Final = b"x-rung-"
+_CREDENTIALS: Final = frozenset({b"authorization", b"cookie"})
+_CREDENTIAL_ENDINGS: Final = (b"-key", b"-token", b"-secret", b"-password", b"-authorization", b"-signature")
+_NOT_CREDENTIALS: Final = frozenset({b"idempotency-key", b"x-idempotency-key"})
+_NO_COMPRESSION: Final = (b"accept-encoding", b"identity")
+
+
+def headers_for_upstream(headers: Headers, upstream: UpstreamSettings) -> Headers:
+    """Return the headers of a client for an upstream, with the credentials that its settings grant it."""
+    named = connection_named(headers)
+    forwarded = [
+        header
+        for header in headers
+        if header[0] not in _DROPPED and not header[0].startswith(OWN_PREFIX) and header[0] not in named
+    ]
+    if upstream.client_credentials == DROP:
+        forwarded = [header for header in forwarded if not _is_credential(header[0])]
+    if upstream.key_env:
+        forwarded.append(_key_header(upstream))
+    forwarded.append(_NO_COMPRESSION)
+    return forwarded
+
+
+def is_anthropic_client(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether headers are those of Anthropic's API; its key must not go to the owner of another API."""
+    return (
+        b"x-api-key" in headers
+        or headers.get(b"authorization", b"").startswith(b"Bearer sk-ant-")
+        or any(name.startswith(b"anthropic-") for name in headers)
+    )
+
+
+def connection_named(headers: Headers) -> tuple[bytes, ...]:
+    """Return the names of the headers that a Connection header declares as hop-by-hop."""
+    for name, value in headers:
+        if name == b"connection" and value.lower() not in (b"keep-alive", b"close"):
+            values = b",".join(value for name, value in headers if name == b"connection")
+            return tuple(value.strip() for value in values.lower().split(b","))
+    return ()
+
+
+@lru_cache(maxsize=512)  # clients share a small set of header names
+def _is_credential(name: bytes) -> bool:
+    name = name.lower().replace(b"_", b"-")
+    return name in _CREDENTIALS or ((b"-" + name).endswith(_CREDENTIAL_ENDINGS) and name not in _NOT_CREDENTIALS)
+
+
+def upstream_key(upstream: UpstreamSettings) -> bytes:
+    """Return the gateway's own key for an upstream; empty if it has none."""
+    return os.environ.get(upstream.key_env, "").encode("latin-1", "replace") if upstream.key_env else b""
+
+
+def _key_header(upstream: UpstreamSettings) -> tuple[bytes, bytes]:
+    name = upstream.key_header.lower() or ("x-api-key" if upstream.wire == ANTHROPIC else "authorization")
+    return name.encode(), (b"Bearer " if name == "authorization" else b"") + upstream_key(upstream)
+
+
+def check_keys(upstreams: Iterable[UpstreamSettings]) -> None:
+    """Raise ConfigError if the key of an upstream is missing or cannot be sent in a header; do not show the key."""
+    for upstream in upstreams:
+        setting, key = f"gateway.upstreams.{upstream.name}.key_env", os.environ.get(upstream.key_env, "")
+        if upstream.key_env and not key:
+            raise ConfigError(setting, upstream.key_env, "the name of an environment variable that is set")
+        if not key.isascii() or not key.isprintable() or " " in key:
+            allowed = "the name of a variable whose value is ASCII, without spaces and line breaks"
+            raise ConfigError(setting, upstream.key_env, allowed)
