@@ -22,6 +22,7 @@ from rung.hooks.handlers import handle_event
 from rung.hooks.install import ENTRY_PATH
 from rung.hooks.spool_drain import drain
 from rung.store import open_journal
+from tests.trusting import write_trusted
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
 NAMES = {agent: {name: said for said, name in events.items()} for agent, events in EVENTS.items()}
@@ -147,7 +148,7 @@ def test_another_hooks_block_is_not_added_to(tmp_path: Path) -> None:
 
 def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
     """With `[stop] check`, the command decides; a passing one lets the agent finish at once."""
-    (tmp_path / "rung.toml").write_text("[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
+    write_trusted(tmp_path / "rung.toml", "[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
     tell(tmp_path, "claude-code", "prompt", prompt="make it ready")
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="It is ready.")
     assert "exit code 1" in answer["reason"]

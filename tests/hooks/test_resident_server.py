@@ -18,6 +18,7 @@ from rung.hooks import resident_client
 from rung.hooks.install import InstallTarget, command_for, fallback_command, install
 from rung.hooks.resident_server import AlreadyRunning, ResidentServer, ResidentThread, load_token, serve
 from tests.hooks.test_handlers import ERROR, tell
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,7 +184,7 @@ def test_settings_that_post(tmp_path: Path) -> None:
 
 def test_a_check_runs_in_a_thread_too(tmp_path: Path) -> None:
     """The check of the stop gate also runs in a thread, where signals cannot be used."""
-    (tmp_path / "rung.toml").write_text('[stop]\ncheck = "false"\n')
+    write_trusted(tmp_path / "rung.toml", '[stop]\ncheck = "false"\n')
     found: list[dict[str, Any]] = []
     thread = threading.Thread(
         target=lambda: found.append(tell(tmp_path, "claude-code", "stop", last_assistant_message="Done."))

@@ -22,6 +22,7 @@ from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.recovery.decide import decide
 from rung.store import open_journal
+from tests.trusting import write_trusted
 
 pytest.importorskip("mcp")
 
@@ -40,7 +41,7 @@ MISSING = "cat: notes.txt: No such file or directory"
 def environment(tmp_path: Path) -> dict[str, str]:
     coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNG_JOURNAL": str(tmp_path / "journal.db")}
-    return {**coverage, **own}
+    return {**coverage, **own, "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
 
 
 @asynccontextmanager
@@ -131,7 +132,7 @@ def test_a_loop_progress_and_an_honest_end(tmp_path: Path) -> None:
 
 def test_what_is_known_and_who_takes_over(tmp_path: Path) -> None:
     """An error is explained; an escalation hands over to the next model of the policy."""
-    (tmp_path / "rung.toml").write_text('[policy]\nladder = "task"\nmodels = ["small", "large"]\n')
+    write_trusted(tmp_path / "rung.toml", '[policy]\nladder = "task"\nmodels = ["small", "large"]\n')
 
     async def talk() -> None:
         async with over_stdio(tmp_path) as client:

@@ -41,7 +41,7 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
     with SessionState(data_dir, agent, event.session) as state:
         state.table["place"], state.table["cwd"] = data_dir, event.cwd
         state.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
-        _load_settings(state.table, event.cwd)
+        _load_settings(state.table, event)
         response, changed = HANDLERS[event.name](event, state, time.time())
         needs_server = state.table.pop("near", False)
         flushed = spool.flush(data_dir, state)
@@ -51,29 +51,30 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
     return fast_json.dumps(format_response(event, response)).encode(), needs_drain, needs_server
 
 
-def _load_settings(table: dict[str, Any], cwd: str) -> None:
-    """Read the [loops] and [stop] tables of the project's rung.toml, once per session."""
-    if "stop" in table:
+def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
+    """Read the [loops] and [stop] tables of the project's rung.toml, once per session; again while it is not trusted."""
+    if "stop" in table and not (table.get("untrusted") and event.name in ("prompt", "stop")):
         return
-    table["loops"], table["stop"] = {}, {}
-    path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
-    if os.path.exists(path):  # noqa: PTH110
-        from rung.core.policy.stop_settings import read_stop_settings
-        from rung.detectors.loop_settings import loop_settings_from
-        from rung.wiring.files import read_table
+    table["loops"], table["stop"], table["untrusted"] = {}, {}, ""
+    if os.path.lexists(os.path.join(event.cwd, "rung.toml")):  # noqa: PTH118
+        from rung.wiring.settings_file import find
 
         try:
-            settings = read_table(path)
-            loops, stop = settings.get("loops", {}), read_stop_settings(settings.get("stop", {}))
-            loop_settings_from(loops)
-            table["loops"], table["stop"] = loops, stop
+            file = find(event.cwd, quiet=True)
+            if file is not None:
+                file.loops()
+                table["loops"], table["stop"] = file.table.get("loops", {}), file.stop()
+                table["root"] = os.path.abspath(event.cwd)  # noqa: PTH100  # where its commands run
+                table["untrusted"] = file.notice() if file.is_undecided else ""
         except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
             log_crash(table["place"], "rung.toml", error)
 
 
 def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
     prune(state.table["place"], now)
-    return HookResponse(notice=unread_crashes(state.table["place"])), True
+    untrusted = state.table["untrusted"]
+    notices = (unread_crashes(state.table["place"]), f"rung: {untrusted}" if untrusted else "")
+    return HookResponse(notice="\n".join(filter(None, notices))), True
 
 
 def _prompt(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:

@@ -114,7 +114,7 @@ class ResidentServer(socketserver.ThreadingTCPServer):
         while True:
             self._wake.wait()
             self._wake.clear()
-            command = [sys.executable, "-m", "rung.hooks.spool_drain", str(self.data_dir)]
+            command = [sys.executable, "-P", "-m", "rung.hooks.spool_drain", str(self.data_dir)]
             subprocess.run(command, check=False, stdin=-3, stdout=-3, stderr=-3)  # noqa: S603  # our own command
 
 

@@ -66,7 +66,7 @@ def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
     command = stop.get("check")
     if command or stop.get("judge"):
         set_time_limit(0)  # these commands have their own timeouts
-    checks = verify_claims(stop, event.text, event.cwd, table.get("began", 0.0))
+    checks = verify_claims(stop, event.text, event.cwd, table.get("began", 0.0), table.get("root"))
     finding = unverified(checks)
     if finding is not None:
         return finding

@@ -96,6 +96,11 @@ def status() -> None:
     log = Path(default_data_dir()) / "crash.log"
     count = len(log.read_bytes().splitlines()) if log.exists() else 0
     click.echo(f"crashes      {count} in {log}")
+    from rung.cli.serve.trust import trust_line
+    from rung.wiring.settings_file import known_files
+
+    for file in known_files():
+        click.echo(trust_line(file))
 
 
 @command.command("serve")
