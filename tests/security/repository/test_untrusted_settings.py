@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rung.testing import lab
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.security.repository.conftest import Clone
@@ -76,11 +76,7 @@ def test_no_module_of_the_repository_is_imported(clone: Clone) -> None:
     clone.event("PostToolUseFailure", tool_name="Bash", tool_input={}, tool_use_id="1", error="no such file")
     clone.event("SessionEnd", reason="exit")  # starts the process that drains the spool
     journal = clone.home / ".local/share/rung/journal.db"
-    for _ in range(600):
-        if clone.ran.exists() or (journal.exists() and not list((clone.data / "spool").glob("*.*"))):
-            break
-        os.sched_yield()
-        __import__("time").sleep(0.05)
+    wait_until(lambda: clone.ran.exists() or (journal.exists() and not list((clone.data / "spool").glob("*.*"))))
     assert not clone.ran.exists()
 
 
@@ -92,7 +88,21 @@ def test_a_report_is_not_appended_to_a_file_of_its_choice(clone: Clone) -> None:
     assert (clone.home / ".profile").read_text() == ""
 
 
+@pytest.mark.parametrize("link", ["tasks", "tasks/pipeline-blocked.md"])
+def test_a_report_does_not_follow_a_link_of_the_repository(clone: Clone, link: str) -> None:
+    """A link in a cloned repository where the report of a blocked run goes is not followed."""
+    victim = clone.home / ("" if link == "tasks" else ".profile")
+    (clone.project / link).parent.mkdir(exist_ok=True)
+    (clone.project / link).symlink_to(victim)
+    options = ("--policy", "pipeline", "--template", "unattended", "--retries", "0")
+    done = clone.rung("run", "--no-journal", *options, "--", "sh", "-c", "echo 'touch owned' >&2; exit 1")
+    assert done.returncode == 4
+    assert not (clone.home / ".profile").exists()
+    assert not (clone.home / "pipeline-blocked.md").exists()
+
+
 def test_a_file_that_is_no_file(clone: Clone) -> None:
     """A rung.toml that links to a device is not read for ever."""
     clone.settings.symlink_to("/dev/zero")
     assert clone.event("Stop", last_assistant_message="It is 7.") == {}
+    assert "not a regular file" in (clone.data / "crash.log").read_text()
