@@ -34,7 +34,9 @@ class SessionState:
         self.table: dict[str, Any] = {}
 
     def __enter__(self) -> SessionState:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        if not os.path.isdir(self.folder):  # noqa: PTH112
+            os.makedirs(os.path.dirname(self.folder), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         self._lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _acquire_lock(self._lock)
