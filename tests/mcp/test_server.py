@@ -175,18 +175,24 @@ def test_over_http(tmp_path: Path) -> None:
                 if knock.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        assert asyncio.run(_over_http(port))["kind"] == "not_found"
+        token = (tmp_path / ".local/share/rung/mcp.token").read_text()
+        assert asyncio.run(_over_http(port, token))["kind"] == "not_found"
     finally:
         server.kill()
         server.wait()
 
 
-async def _over_http(port: int) -> dict[str, Any]:
+async def _over_http(port: int, token: str) -> dict[str, Any]:
     import mcp.client.streamable_http as transport
 
     names: dict[str, Any] = vars(transport)
-    connect = names.get("streamable_http_client") or names["streamablehttp_client"]  # 2.x, 1.x
-    async with connect(f"http://127.0.0.1:{port}/mcp") as streams, ClientSession(streams[0], streams[1]) as client:
+    headers, how = {"Authorization": f"Bearer {token}"}, {}
+    if "streamable_http_client" in names:  # 2.x
+        how["http_client"] = (names.get("httpx2") or names["httpx"]).AsyncClient(headers=headers, timeout=60)
+    else:
+        how["headers"] = headers
+    connect = names.get("streamable_http_client") or names["streamablehttp_client"]
+    async with connect(f"http://127.0.0.1:{port}/mcp", **how) as streams, ClientSession(*streams[:2]) as client:
         await client.initialize()
         return await call(client, "report_failure", error=MISSING)
 

@@ -83,18 +83,20 @@ def _connect_port(port: int) -> Any:
     return link
 
 
-def prove(secret: bytes, side: str, port: int, nonce: str) -> str:
+def prove(secret: str, side: str, port: int, nonce: str) -> str:
     """Return what only a holder of the secret can say. The port is in it, so that a proof cannot be relayed from another."""
     import hmac
 
-    return hmac.new(secret, f"{side} {port} {nonce}".encode("utf-8", "replace"), "sha256").hexdigest()
+    return hmac.new(secret.encode(), f"{side} {port} {nonce}".encode("utf-8", "replace"), "sha256").hexdigest()
 
 
 def _exchange_proofs(link: Any, data_dir: str, port: int) -> str:
     """Have the server prove the secret; return our own proof for this connection, empty if the server's does not hold."""
     import hmac
 
-    secret, nonce = read_secret(data_dir), os.urandom(16).hex()
+    from rung.wiring.secret_file import read_secret
+
+    secret, nonce = read_secret(os.path.join(data_dir, SECRET_FILE)), os.urandom(16).hex()  # noqa: PTH118
     if not secret:
         return ""
     status, headers, _ = _request(link, b"/hello", f"{NONCE_HEADER}: {nonce}\r\n".encode(), b"")
@@ -102,18 +104,6 @@ def _exchange_proofs(link: Any, data_dir: str, port: int) -> str:
     if status != b"200" or not hmac.compare_digest(headers.get(PROOF_HEADER, "").encode(), expected.encode()):
         return ""
     return prove(secret, "client", port, headers.get(NONCE_HEADER, ""))
-
-
-def read_secret(data_dir: str) -> bytes:
-    """Return the secret of this user's hooks; empty if there is none that only this user can read."""
-    try:
-        with open(os.path.join(data_dir, SECRET_FILE), "rb") as file:  # noqa: PTH118, PTH123
-            status = os.fstat(file.fileno())
-            if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
-                return b""
-            return file.read(1_000).strip()
-    except OSError:
-        return b""
 
 
 def _request(link: Any, path: bytes, head: bytes, body: bytes) -> tuple[bytes, dict[str, str], bytes]:

@@ -27,6 +27,7 @@ from rung.hooks.crash_log import log_crash
 from rung.hooks.data_dir import make_private, try_lock
 from rung.hooks.handlers import handle_event
 from rung.hooks.resident_client import NONCE_HEADER, PROOF_HEADER, prove
+from rung.wiring.secret_file import load_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +214,7 @@ class HttpListener(socketserver.ThreadingTCPServer):
 
     def __init__(self, resident: ResidentServer, port: int) -> None:
         self.resident = resident
-        self.secret = load_secret(resident.data_dir)
+        self.secret = load_secret(str(resident.data_dir / resident_client.SECRET_FILE))
         try:
             super().__init__(("127.0.0.1", port), HttpHandler)
         except OSError as error:
@@ -223,19 +224,6 @@ class HttpListener(socketserver.ThreadingTCPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log an error as the resident server does."""
         self.resident.handle_error(request, client_address)
-
-
-def load_secret(data_dir: Path) -> bytes:
-    """Return the secret of this user's hooks; a new one if there is none that only this user can read."""
-    secret = resident_client.read_secret(str(data_dir))
-    if not secret:
-        secret = secrets.token_urlsafe(32).encode()
-        new = data_dir / f"{resident_client.SECRET_FILE}.{os.getpid()}"
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secret)
-        new.replace(data_dir / resident_client.SECRET_FILE)
-    return secret
 
 
 class AlreadyRunning(ConfigError):
