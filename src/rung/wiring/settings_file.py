@@ -8,6 +8,7 @@ is bounded by the user's own (`core/policy/bounds`).
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from contextlib import contextmanager, suppress
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILE: Final = "rung.toml"
 MAX_FOUND_BYTES: Final = 1024 * 1024
+_MAX_SHOWN_NAMES: Final = 12
+_MAX_NAME_CHARS: Final = 60
+_PLAIN_NAME: Final = re.compile(rf"[\w.-]{{1,{_MAX_NAME_CHARS}}}", re.ASCII)
 # What a file that is not trusted may set. A table or key that is not here needs trust.
 _DATA_TABLES: Final = ("policy", "ladder", "projects", "tools")
 _DATA_STOP_KEYS: Final = ("gate", "max_blocks", "sections", "json")
@@ -86,15 +90,23 @@ class SettingsFile:
         return read_rows(CommandHook, self.table["hooks"], "hooks")
 
     @property
+    def place(self) -> str:
+        """Return where the file lies, as text that can be shown: no control characters, no invalid Unicode."""
+        return _printable(trust.located(self.path))
+
+    @property
     def is_undecided(self) -> bool:
         """Return whether something is withheld that the user has not decided about."""
         return bool(self.withheld) and self.decision is Decision.UNDECIDED
 
+    def sets(self) -> str:
+        """Return the names of what is withheld, as text that can be shown: a hostile file can have many long ones."""
+        more = len(self.withheld) - _MAX_SHOWN_NAMES
+        return ", ".join(self.withheld[:_MAX_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+
     def notice(self) -> str:
         """Return one line that says what is withheld, and how to trust the file."""
-        return (
-            f"{self.path} is not trusted, so its {', '.join(self.withheld)} will not be used; {how_to_trust(self.path)}"
-        )
+        return f"{_printable(self.path)} is not trusted, so its {self.sets()} is not used; {how_to_trust(self.path)}"
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -107,7 +119,12 @@ class SettingsFile:
 
 def how_to_trust(path: Path) -> str:
     """Return the command by which the user decides about a file."""
-    return f"review it, then run: rung trust {shlex.quote(str(trust.located(path)))} (--deny to use its policy alone)"
+    return f"review it, then run: rung trust {shlex.quote(_printable(trust.located(path)))} (--deny to use its policy alone)"
+
+
+def _printable(path: Path) -> str:
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else ascii(text)
 
 
 def named(path: str | Path) -> SettingsFile:
@@ -140,9 +157,8 @@ def find(directory: str | Path = "", *, needs: tuple[str, ...] = (), quiet: bool
         trust.tell(str(error))
     if answer is not None:
         return whole if answer is Decision.TRUSTED else replace(file, decision=answer)
-    missing = [name for name in withheld if name.startswith(needs)] if needs else []
-    if missing:
-        raise FileError(path, f"sets {', '.join(missing)} and is not trusted; {how_to_trust(path)}")
+    if needs and any(name.startswith(needs) for name in withheld):
+        raise FileError(path, f"sets {file.sets()} and is not trusted; {how_to_trust(path)}")
     if not quiet and (trust.located(path), withheld) not in _told:
         _told.add((trust.located(path), withheld))
         trust.tell(file.notice())
@@ -183,7 +199,12 @@ def split(table: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         data["loops"] = table.get("loops", {})
     else:
         withheld.append("loops")
-    return data, (*withheld, *_raised(data))
+    return data, tuple(map(_shown_name, (*withheld, *_raised(data))))
+
+
+def _shown_name(name: str) -> str:
+    """Return the name of a key as it is; one that is long or odd is quoted and cut."""
+    return name if _PLAIN_NAME.fullmatch(name) else ascii(name[:_MAX_NAME_CHARS])
 
 
 def _only_lowers(loops: object) -> bool:

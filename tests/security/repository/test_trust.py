@@ -145,3 +145,14 @@ def test_a_check_runs_where_it_was_trusted(clone: Clone) -> None:
     elsewhere.mkdir(parents=True)
     clone.event("Stop", last_assistant_message="It is 7.", cwd=str(elsewhere))
     assert clone.ran.read_text().strip() == str(clone.project.resolve())
+
+
+def test_a_notice_is_one_line_that_a_file_cannot_forge(clone: Clone) -> None:
+    """Keys with control characters or without end do not reach the terminal as they are."""
+    keys = "".join(f'"x\\u001b[2J\\n{"y" * 99}{number}" = 1\n' for number in range(500))
+    clone.settings.write_text(f'journal = "x.db"\n{keys}')
+    line, *_ = clone.rung("journal", "where").stderr.splitlines()
+    assert line.isprintable()
+    assert len(line) < 2_000
+    assert "journal" in line
+    assert "more" in line

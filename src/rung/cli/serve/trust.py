@@ -55,20 +55,18 @@ def command(path: Path, *, action: str | None, as_json: bool) -> None:
 
 def trust_json(file: SettingsFile) -> dict[str, object]:
     """Return the decision about a file as JSON."""
-    return {"path": str(file.path), "decision": file.decision.value, "sets": list(file.withheld)}
+    return {"path": file.place, "decision": file.decision.value, "sets": list(file.withheld)}
 
 
 def trust_line(file: SettingsFile) -> str:
     """Return the decision about a file as one line."""
-    sets = ", ".join(file.withheld) or "nothing that needs trust"
-    path = str(file.path)
-    return f"{file.decision.value:<10} {path if path.isprintable() else ascii(path)}: sets {sets}"
+    return f"{file.decision.value:<10} {file.place}: sets {file.sets() or 'nothing that needs trust'}"
 
 
 def ask_on_terminal(file: SettingsFile) -> Decision | None:
     """Ask the user about a file; None if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    click.echo(f"rung: {file.path} is not trusted. It sets: {', '.join(file.withheld)}", err=True)
+    click.echo(f"rung: {file.place} is not trusted. It sets: {file.sets()}", err=True)
     trusted = click.confirm("Trust this file? (no: only its policy is used)", default=False, err=True)
     return Decision.TRUSTED if trusted else Decision.DENIED
