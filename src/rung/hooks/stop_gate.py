@@ -88,7 +88,7 @@ def _run_judge(event: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]
     """Run the project's judge on work that passed the other checks; a judge that fails lets it pass."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:
-        return run_judge(table["stop"], table.get("prompt", ""), event.text, steps, checks)
+        return run_judge(table["stop"], table.get("prompt", ""), event.text, steps, checks, table.get("root"))
     except RungError as error:
         log_crash(table["place"], "judge", error)
         return None

@@ -44,12 +44,17 @@ def output_spec(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpe
 
 
 def run_judge(
-    stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[ClaimCheck]
+    stop: Mapping[str, Any],
+    task: str,
+    answer: str,
+    steps: Sequence[Step],
+    checks: Sequence[ClaimCheck],
+    project: str | Path | None = None,
 ) -> Finding | None:
-    """Run the judge command; return its finding, or None if it passes or none is set. A failing judge raises."""
+    """Run the judge command in `project`; return its finding, or None if it passes or none is set. A failing judge raises."""
     if not stop.get("judge"):
         return None
-    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
+    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds), project)
     evidence = judge(case_of(task, answer, steps, checks)).evidence
     if evidence is None:
         return None

@@ -44,11 +44,11 @@ class Clone:
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
-    def event(self, name: str, session: str = "s", **facts: Any) -> dict[str, Any]:
+    def event(self, name: str, *, run_in: Path | None = None, **facts: Any) -> dict[str, Any]:
         """Send an event as a coding agent does that works in the repository."""
-        event = {"session_id": session, "cwd": str(self.project), "hook_event_name": name, **facts}
+        event = {"session_id": "s", "cwd": str(self.project), "hook_event_name": name, **facts}
         done = subprocess.run(
-            [sys.executable, "-I", "-S", ENTRY_PATH, "claude-code", str(self.data)], cwd=self.project, env=self.env,
+            [sys.executable, "-I", "-S", ENTRY_PATH, "claude-code", str(self.data)], cwd=run_in or self.project, env=self.env,
             input=json.dumps(event), capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         answer: dict[str, Any] = json.loads(done.stdout)

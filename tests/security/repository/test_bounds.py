@@ -91,6 +91,27 @@ def test_loop_detection_is_not_switched_off() -> None:
         assert "loops" not in data
 
 
+NAMES = st.sampled_from(
+    ["policy", "ladder", "projects", "tools", "stop", "loops", "hooks", "gateway", "journal", "rules"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+COMMANDS = st.dictionaries(st.sampled_from(["check", "judge", "gate", "models", "replan", "off"]), VALUES)
+
+
+@given(st.dictionaries(NAMES | st.text(max_size=8), VALUES | COMMANDS))
+def test_no_table_slips_through(table: dict[str, object]) -> None:
+    """Whatever a file holds, in whatever shape, splitting it never fails and lets no command or address through."""
+    data, withheld = split(table)
+    assert set(data) <= {"policy", "ladder", "projects", "tools", "stop", "loops"}
+    assert not {"check", "judge"} & set(data.get("stop", {}))
+    assert set(data.get("loops", {})) <= {"replan", "explore", "force_done"}
+    assert len([name for name in ("hooks", "gateway", "journal", "rules") if name in table]) <= len(withheld)
+
+
 def test_every_other_table_needs_trust() -> None:
     """A table that the list of data does not name needs trust, also one that a later version adds."""
     tables = {

@@ -147,6 +147,20 @@ def test_a_check_runs_where_it_was_trusted(clone: Clone) -> None:
     assert clone.ran.read_text().strip() == str(clone.project.resolve())
 
 
+def test_a_judge_runs_where_it_was_trusted(clone: Clone) -> None:
+    """A trusted judge with a relative path is not taken from the directory in which the hook's process happens to run."""
+    clone.settings.write_text('[stop]\njudge = "./judge"\n')
+    clone.rung("trust")
+    hostile = clone.project.parent / "hostile"
+    hostile.mkdir()
+    for place, command in ((hostile, clone.command()), (clone.project, f"touch {clone.ran}-here")):
+        (place / "judge").write_text(f"#!/bin/sh\n{command}\n")
+        (place / "judge").chmod(0o755)
+    clone.event("Stop", last_assistant_message="It is 7.", run_in=hostile)
+    assert not clone.ran.exists()
+    assert clone.ran.with_name("ran-here").exists()
+
+
 def test_a_notice_is_one_line_that_a_file_cannot_forge(clone: Clone) -> None:
     """Keys with control characters or without end do not reach the terminal as they are."""
     keys = "".join(f'"x\\u001b[2J\\n{"y" * 99}{number}" = 1\n' for number in range(500))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,11 @@ def test_the_journal_is_not_moved(clone: Clone) -> None:
     assert clone.rung("hooks", "sync").returncode == 0
     where = json.loads(clone.rung("journal", "where", "--json").stdout)
     assert where["journal"] == str(clone.home / ".local/share/rung/journal.db")
+    program = "import rung; rung.journal().close()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=clone.project, env=clone.env, capture_output=True, check=True
+    )
+    assert HOW in done.stderr.decode()
     assert not (clone.project / "taken.db").exists()
 
 
