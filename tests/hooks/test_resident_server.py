@@ -49,10 +49,16 @@ def event(name: str, **facts: Any) -> bytes:
     return json.dumps({"session_id": "s", "cwd": "/", "hook_event_name": name, **facts}).encode()
 
 
-def run(place: Path, told: bytes, *, resident: str = "0", agent: str = "claude-code", port: int = 0) -> dict[str, Any]:
+def run(
+    place: Path, told: bytes, *, resident: str = "0", agent: str = "claude-code", port: int = 0, journal: str = ""
+) -> dict[str, Any]:
     """Run the command as an agent's shell does."""
     command = command_for(InstallTarget(agent=agent, settings=place / "s.json", data_dir=place, port=port), "after")
-    env = {**os.environ, resident_client.RESIDENT_VARIABLE: resident, "RUNG_JOURNAL": str(place / "journal.db")}
+    env = {
+        **os.environ,
+        resident_client.RESIDENT_VARIABLE: resident,
+        "RUNG_JOURNAL": journal or str(place / "journal.db"),
+    }
     done = subprocess.run(["/bin/sh", "-c", command], input=told, capture_output=True, env=env, timeout=60, check=True)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -117,6 +123,21 @@ def test_every_way_to_ask(tmp_path: Path, port: int | None) -> None:
         assert ask(large) == run(tmp_path, large, port=server.port) == {}
     lines = [json.loads(line) for line in (tmp_path / "crash.log").read_text().splitlines()]
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("port", [None, 0])
+def test_the_journal_of_the_agent_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int | None) -> None:
+    """The server writes to the journal that the hook's environment names, also one with letters outside ASCII."""
+    with serving(tmp_path / "hooks", port=port) as server:
+        told = event("PostToolUseFailure", tool_name="Bash", tool_input={}, tool_use_id="1", error=ERROR)
+        monkeypatch.setenv("RUNG_JOURNAL", str(tmp_path / "jöurnal.db"))
+        assert resident_client.send_event(str(tmp_path / "hooks"), "claude-code", told, server.port) == b"{}"
+        if port is None:
+            (tmp_path / "hooks").joinpath("spool").rename(tmp_path / "first")
+            assert run(tmp_path / "hooks", told, journal=str(tmp_path / "jöurnal.db")) == {}
+    lines = [json.loads(line) for path in tmp_path.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    named = [line["journal"] for line in lines if "journal" in line]
+    assert set(named) == {str(tmp_path / "jöurnal.db")}
 
 
 def test_what_is_too_large_is_refused(tmp_path: Path) -> None:

@@ -8,16 +8,13 @@ nobody but this account. `rung hooks serve --http` also listens on loopback, whe
 
 from __future__ import annotations
 
-import hmac
 import os
-import secrets
 import socket
 import socketserver
 import subprocess
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,15 +23,12 @@ from rung.hooks import loop_check, messages, resident_client, session_ladder, st
 from rung.hooks.crash_log import log_crash
 from rung.hooks.data_dir import make_private, try_lock
 from rung.hooks.handlers import handle_event
-from rung.hooks.resident_client import NONCE_HEADER, PROOF_HEADER, prove
-from rung.wiring.secret_file import load_secret
+from rung.hooks.resident_http import Handler, HttpListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 IDLE_SECONDS: Final = 300.0
-MAX_EVENT_BYTES: Final = 32 * 1024 * 1024  # of one event
-_READ_TIMEOUT_SECONDS: Final = 30.0  # for a complete event
 _HANDOVER_FILE: Final = "serve.handover"  # while it exists, a server started by a hook ends
 
 
@@ -74,7 +68,12 @@ class ResidentServer(socketserver.ThreadingTCPServer):
     @property
     def port(self) -> int:
         """Return the port it listens on; 0 without HTTP."""
-        return 0 if self._http is None else int(self._http.server_address[1])
+        return 0 if self._http is None else self._http.port
+
+    @property
+    def resident(self) -> ResidentServer:
+        """Return the server that answers: for the handlers, which both listeners share."""
+        return self
 
     def server_bind(self) -> None:
         """Bind the socket."""
@@ -139,91 +138,6 @@ class ResidentServer(socketserver.ThreadingTCPServer):
             self._wake.clear()
             command = [sys.executable, "-P", "-m", "rung.hooks.spool_drain", str(self.data_dir)]
             subprocess.run(command, check=False, stdin=-3, stdout=-3, stderr=-3)  # noqa: S603  # our own command
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Handler of one connection, whose other end is known to belong to this account."""
-
-    protocol_version = "HTTP/1.1"
-    timeout = _READ_TIMEOUT_SECONDS
-    server: ResidentServer | HttpListener
-
-    @property
-    def resident(self) -> ResidentServer:
-        """Return the server that answers."""
-        return self.server if isinstance(self.server, ResidentServer) else self.server.resident
-
-    def do_POST(self) -> None:  # the name is the base class's
-        """Answer one event."""
-        length = self.headers.get("content-length", "")
-        if not length.isdecimal() or len(length) > 9 or int(length) > MAX_EVENT_BYTES:  # noqa: PLR2004  # digits
-            self.reply(411, b'{"error": "content-length: required, at most 32 MB"}')
-        elif not self.is_authorized():
-            self.reply(401, b'{"error": "prove the secret in serve.secret first"}')
-        elif self.headers.get("x-rung-code", resident_client.CODE_DIR) != resident_client.CODE_DIR:
-            self.reply(409, b'{"error": "this server runs other code"}')
-        else:
-            payload = self.rfile.read(int(length))
-            self.reply(200, self.resident.answer(self.path.strip("/"), payload, self.headers.get("x-rung-journal", "")))
-
-    def is_authorized(self) -> bool:
-        """Return whether an event is handled: always, since others were not let in."""
-        return True
-
-    def reply(self, status: int, body: bytes, **headers: str) -> None:
-        """Write a response; an error closes the connection."""
-        self.send_response_only(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.close_connection = self.close_connection or status != 200  # noqa: PLR2004
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the signature of the base class
-        """Log nothing: agents own the terminal."""
-
-
-class HttpHandler(Handler):
-    """Handler of one connection over loopback, whose other end may be anybody's until it proves the secret."""
-
-    server: HttpListener
-    _nonce = ""
-
-    def do_POST(self) -> None:  # as above
-        """Prove the secret to a client, or answer one event of a client that has proved it."""
-        if self.path != "/hello":
-            return super().do_POST()
-        self._nonce = secrets.token_hex(16)
-        proof = prove(self.server.secret, "server", self.resident.port, self.headers.get(NONCE_HEADER, ""))
-        return self.reply(200, b"{}", **{NONCE_HEADER: self._nonce, PROOF_HEADER: proof})
-
-    def is_authorized(self) -> bool:
-        """Return whether the client proved the secret for this connection; a proof is used once."""
-        nonce, self._nonce = self._nonce, ""
-        expected = prove(self.server.secret, "client", self.resident.port, nonce)
-        return bool(nonce) and hmac.compare_digest(self.headers.get(PROOF_HEADER, "").encode(), expected.encode())
-
-
-class HttpListener(socketserver.ThreadingTCPServer):
-    """Listens on loopback beside the Unix socket, in a thread."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-
-    def __init__(self, resident: ResidentServer, port: int) -> None:
-        self.resident = resident
-        self.secret = load_secret(str(resident.data_dir / resident_client.SECRET_FILE))
-        try:
-            super().__init__(("127.0.0.1", port), HttpHandler)
-        except OSError as error:
-            raise ConfigError("port", port, f"a free port: {error.strerror}") from None
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error as the resident server does."""
-        self.resident.handle_error(request, client_address)
 
 
 class AlreadyRunning(ConfigError):
