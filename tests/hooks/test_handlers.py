@@ -288,3 +288,11 @@ def test_the_console_script_answers_too(tmp_path: Path) -> None:
     env = {**os.environ, "RUNG_HOOKS": str(tmp_path)}
     done = subprocess.run([script, "gemini-cli"], input=b"{}", capture_output=True, check=False, env=env)
     assert (done.returncode, done.stdout) == (0, b"{}")
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_the_number_of_blocks_is_set(tmp_path: Path, blocks: int) -> None:
+    """`[stop] max_blocks` bounds how often an agent is kept from finishing."""
+    (tmp_path / "rung.toml").write_text(f"[stop]\nmax_blocks = {blocks}\n")
+    told = [tell(tmp_path, "claude-code", "stop", last_assistant_message=f"Done, take {n}.") for n in range(3)]
+    assert [answer.get("decision") for answer in told] == ["block"] * blocks + [None] * (3 - blocks)
