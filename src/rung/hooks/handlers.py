@@ -43,6 +43,7 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
         state.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
         _load_settings(state.table, event)
         response, changed = HANDLERS[event.name](event, state, time.time())
+        _tell_untrusted(event, state.table, response)
         needs_server = state.table.pop("near", False)
         flushed = spool.flush(data_dir, state)
         if changed or flushed:  # before the response: a block that cannot be counted is not made
@@ -70,11 +71,17 @@ def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
             log_crash(table["place"], "rung.toml", error)
 
 
+def _tell_untrusted(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
+    """Tell the user once in a session that the project's file is not trusted; not every agent reports a start."""
+    untrusted = table.get("untrusted", "")
+    if event.name in ("start", "prompt") and untrusted and table.get("told_untrusted") != untrusted:
+        table["told_untrusted"] = untrusted
+        response.notice = "\n".join(filter(None, (response.notice, f"rung: {untrusted}")))
+
+
 def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
     prune(state.table["place"], now)
-    untrusted = state.table["untrusted"]
-    notices = (unread_crashes(state.table["place"]), f"rung: {untrusted}" if untrusted else "")
-    return HookResponse(notice="\n".join(filter(None, notices))), True
+    return HookResponse(notice=unread_crashes(state.table["place"])), True
 
 
 def _prompt(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:

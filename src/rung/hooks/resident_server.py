@@ -37,6 +37,7 @@ class ResidentServer(socketserver.ThreadingTCPServer):
 
     address_family = getattr(socket, "AF_UNIX", socket.AF_INET)
     daemon_threads = True
+    request_queue_size = 128  # hooks of several agents may ask at once
 
     def __init__(self, data_dir: str | Path, port: int | None = None, idle: float | None = None) -> None:
         self.data_dir = Path(data_dir)

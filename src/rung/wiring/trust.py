@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rung.wiring.settings_file import SettingsFile
 
+MAX_NOTES: Final = 200  # of files that nobody has decided about
 STATE_VARIABLE: Final = "XDG_STATE_HOME"
 
 
@@ -80,6 +81,14 @@ def note_met(path: Path, content: bytes) -> None:
     """Note that a file was met that nobody has decided about, so that it is listed."""
     if not (_folder() / _digest(path, content)).exists():
         decide(path, content, Decision.UNDECIDED)
+        _prune()
+
+
+def _prune() -> None:
+    """Drop the oldest notes of files that nobody has decided about, so that temporary clones do not add up."""
+    notes = [path for path in _folder().iterdir() if _read_record(path).get("decision") == Decision.UNDECIDED]
+    for path in sorted(notes, key=lambda note: note.stat().st_mtime, reverse=True)[MAX_NOTES:]:
+        path.unlink(missing_ok=True)
 
 
 def known_paths() -> list[Path]:

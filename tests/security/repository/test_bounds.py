@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rung.core.policy.bounds import bounded
@@ -102,6 +102,7 @@ VALUES = st.recursive(
 COMMANDS = st.dictionaries(st.sampled_from(["check", "judge", "gate", "models", "replan", "off"]), VALUES)
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(NAMES | st.text(max_size=8), VALUES | COMMANDS))
 def test_no_table_slips_through(table: dict[str, object]) -> None:
     """Whatever a file holds, in whatever shape, splitting it never fails and lets no command or address through."""

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.wiring import trust
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.security.repository.conftest import Clone
 
 
@@ -103,6 +107,22 @@ def on_terminal(clone: Clone, typed: str, *arguments: str) -> str:
     return shown.decode()
 
 
+def test_a_gateway_reloads_only_what_is_trusted(clone: Clone) -> None:
+    """A running gateway does not take up a changed file, such as one that a pull brought, until it is trusted."""
+    clone.settings.write_text("[gateway]\nport = 0\n")
+    clone.rung("trust")
+    command = [sys.executable, "-P", "-m", "rung", "gateway", "--no-journal"]
+    env = {**clone.env, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=clone.project, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "http://" in process.stdout.readline()
+        clone.settings.write_text('[gateway]\nport = 0\nanthropic = "http://127.0.0.1:1"\n')
+        assert "not trusted" in process.stdout.readline()
+        clone.rung("trust")
+        assert "settings reloaded" in process.stdout.readline()
+        process.terminate()
+
+
 def test_decisions_are_private(clone: Clone) -> None:
     """Decisions are files of mode 0600 in a folder of mode 0700; in a folder that others can write to they do not count."""
     clone.settings.write_text(hook_of(clone))
@@ -170,3 +190,14 @@ def test_a_notice_is_one_line_that_a_file_cannot_forge(clone: Clone) -> None:
     assert len(line) < 2_000
     assert "journal" in line
     assert "more" in line
+
+
+def test_notes_of_files_do_not_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clones that come and go leave a bounded number of notes; decisions stay."""
+    monkeypatch.setenv(trust.STATE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(trust, "MAX_NOTES", 5)
+    trust.decide(tmp_path / "mine" / "rung.toml", b"x", trust.Decision.TRUSTED)
+    for number in range(trust.MAX_NOTES + 5):
+        trust.note_met(tmp_path / str(number) / "rung.toml", b"x")
+    assert len(trust.known_paths()) == trust.MAX_NOTES + 1
+    assert tmp_path / "mine" / "rung.toml" in trust.known_paths()

@@ -23,6 +23,7 @@ def test_no_command_runs_when_a_coding_agent_stops(clone: Clone, key: str) -> No
     """The [stop] commands of a cloned repository do not run at a coding agent's Stop; its user is told how to allow them."""
     clone.settings.write_text(f"[stop]\n{key} = {json.dumps(clone.command())}\n")
     told = clone.event("SessionStart", source="startup")
+    assert clone.event("UserPromptSubmit", prompt="go") == {}
     clone.event("Stop", last_assistant_message="It is 7.")
     assert not clone.ran.exists()
     assert HOW in told["systemMessage"]
