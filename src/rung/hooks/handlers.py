@@ -53,19 +53,23 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
 
 
 def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
-    """Read the [loops] and [stop] tables of the project's rung.toml, once per session; again while it is not trusted."""
+    """Read the [loops] and [stop] tables of the project's rung.toml, once per session; again while it is not trusted.
+
+    What was trusted stays in force for the session, so that an agent cannot drop a check by changing the file. The
+    project is the session's first directory: where the agent moves to later decides nothing.
+    """
     if "stop" in table and not (table.get("untrusted") and event.name in ("prompt", "stop")):
         return
     table["loops"], table["stop"], table["untrusted"] = {}, {}, ""
-    if os.path.lexists(os.path.join(event.cwd, "rung.toml")):  # noqa: PTH118
+    root = table.setdefault("root", os.path.abspath(event.cwd))  # noqa: PTH100
+    if os.path.lexists(os.path.join(root, "rung.toml")):  # noqa: PTH118
         from rung.wiring.settings_file import find
 
         try:
-            file = find(event.cwd, quiet=True)
+            file = find(root, quiet=True)
             if file is not None:
                 file.loops()
                 table["loops"], table["stop"] = file.table.get("loops", {}), file.stop()
-                table["root"] = os.path.abspath(event.cwd)  # noqa: PTH100  # where its commands run
                 table["untrusted"] = file.notice() if file.is_undecided else ""
         except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
             log_crash(table["place"], "rung.toml", error)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2  # of the state; one of an older version is dropped: 1 could hold commands that nobody trusted
 LOCK_TIMEOUT_SECONDS: Final = 2.0  # for another hook of the same session
 MAX_SESSIONS: Final = 200
 MAX_AGE_SECONDS: Final = 14 * 86_400

@@ -8,11 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rung.hooks import resident_client
 from rung.hooks.install import InstallTarget, command_for, install
 from rung.hooks.resident_server import ResidentServer
 
@@ -84,8 +87,6 @@ def test_a_dead_port_learns_and_decides_nothing(tmp_path: Path, impostor: Impost
 
 def test_the_address_file_of_a_killed_server_is_not_believed(tmp_path: Path, impostor: Impostor) -> None:
     """No file of the data directory leads a hook to a port."""
-    from rung.hooks import resident_client
-
     (tmp_path / "serve").write_text(f"{impostor.port} secret {resident_client.CODE_DIR}\n")
     assert ask(tmp_path) == b"{}"
     assert impostor.heard == b""
@@ -131,6 +132,28 @@ def test_a_request_without_proof_is_refused(tmp_path: Path, headers: str) -> Non
         link.sendall(f"POST /claude-code HTTP/1.1\r\n{headers}content-length: 2\r\n\r\n{{}}".encode())
         assert link.recv(65_536).startswith(b"HTTP/1.1 401")
     assert not (tmp_path / "sessions").exists()
+
+
+@given(noise=st.lists(st.binary(max_size=200), min_size=1, max_size=5))
+@settings(max_examples=30)
+def test_garbage_is_survived(noise: list[bytes], served: ResidentServer) -> None:
+    """Whatever bytes arrive over the socket or the port, the server lives and logs no fault of its own."""
+    for piece in noise:
+        with socket.socket(socket.AF_UNIX) as link, socket.create_connection(("127.0.0.1", served.port)) as port:
+            link.connect(served.server_address)
+            for one in (link, port):
+                one.sendall(b"POST /claude-code HTTP/1.1\r\n" * (len(piece) % 2) + piece)
+                one.shutdown(socket.SHUT_WR)
+                with suppress(ConnectionError):
+                    one.recv(100)
+    assert resident_client.send_event(str(served.data_dir), "claude-code", json.dumps(EVENT).encode()) == b"{}"
+    assert not (served.data_dir / "crash.log").exists()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResidentServer]:
+    with serving(tmp_path_factory.mktemp("served"), 0) as server:
+        yield server
 
 
 def test_a_secret_that_others_could_read_is_replaced(tmp_path: Path) -> None:

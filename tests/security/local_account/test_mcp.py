@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.wiring.secret_file import load_secret
 from tests.waiting import wait_until
 
 pytest.importorskip("mcp")
@@ -77,12 +78,14 @@ def test_only_the_holder_of_the_token_is_answered(tmp_path: Path) -> None:
         assert ask(port, authorization=f"bearer {token}")[0] == 200
 
 
-def test_a_token_that_others_could_read_is_replaced(tmp_path: Path) -> None:
-    """A token that lies there, and that others can read, is not taken."""
-    path = tmp_path / ".local/share/rung/mcp.token"
-    path.parent.mkdir(parents=True)
-    path.write_text("known")
-    path.chmod(0o644)
-    with serving(tmp_path) as port:
-        assert ask(port, authorization="Bearer known")[0] == 401
-        assert path.stat().st_mode & 0o777 == 0o600
+@pytest.mark.parametrize("mode", [0o644, 0o660])
+def test_a_token_that_others_could_read_is_replaced(tmp_path: Path, mode: int) -> None:
+    """A token that lies there, and that others can read or write, is not taken; one of the user's own is kept."""
+    path = tmp_path / "new" / "mcp.token"
+    first = load_secret(str(path))
+    assert load_secret(str(path)) == first
+    path.chmod(mode)
+    second = load_secret(str(path))
+    assert second != first
+    assert path.read_text() == second
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -156,6 +156,28 @@ def test_a_session_takes_up_trust_at_its_next_stop(clone: Clone) -> None:
     assert clone.event("Stop", last_assistant_message="It is 7.")["decision"] == "block"
 
 
+def test_a_check_that_was_in_force_stays_for_the_session(clone: Clone) -> None:
+    """An agent does not get past the project's check by changing the file, or by moving to a directory with another one."""
+    clone.settings.write_text('[stop]\ncheck = "false"\n')
+    clone.rung("trust")
+    clone.event("UserPromptSubmit", prompt="go")
+    clone.settings.write_text("[stop]\ngate = false\n")
+    other = clone.project / "other"
+    other.mkdir()
+    (other / "rung.toml").write_text("[stop]\ngate = false\n")
+    assert clone.event("Stop", last_assistant_message="It is 7.", cwd=str(other))["decision"] == "block"
+
+
+def test_a_command_of_an_older_versions_state_does_not_run(clone: Clone) -> None:
+    """A session that an older version began, with the commands of a file that nobody trusted, begins anew."""
+    clone.event("UserPromptSubmit", prompt="go")
+    (state,) = (clone.data / "sessions").glob("*.json")
+    table = json.loads(state.read_text())
+    state.write_text(json.dumps({**table, "v": 1, "stop": {"check": clone.command()}}))
+    clone.event("Stop", last_assistant_message="It is 7.")
+    assert not clone.ran.exists()
+
+
 def test_a_check_runs_where_it_was_trusted(clone: Clone) -> None:
     """An agent that moves to another directory does not take the project's check there."""
     clone.settings.write_text("[stop]\ncheck = \"sh -c 'pwd > ../ran; false'\"\n")
