@@ -97,12 +97,16 @@ class PolicyStore:
 
     def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
         """Return every effective value and its origin, by key."""
-        flat = _flatten(policy_table(self.effective(project)))
-        layers: list[tuple[str, dict[str, Any]]] = [(one.origin, _flatten(one.table)) for one in self.layers(project)]
-        return {key: (value, _origin(key, layers)) for key, value in flat.items()}
+        layers = [layer._replace(table=_flatten(layer.table)) for layer in self.layers(project)]
+        stored = [layer for layer in layers if layer.origin in _STORED]
+        wanted = parse_policy(merge_tables(*(layer.table for layer in self.layers(project))))
+        flat, unbounded = _flatten(policy_table(self.effective(project))), _flatten(policy_table(wanted))
+        return {
+            key: (value, _origin(key, layers if value == unbounded.get(key) else stored)) for key, value in flat.items()
+        }
 
 
-def _origin(key: str, layers: list[tuple[str, dict[str, Any]]]) -> str:
+def _origin(key: str, layers: list[PolicyLayer]) -> str:
     short: str = key.removeprefix("budget.")
     for origin, flat in reversed(layers):
         if key in flat or short in flat or (key == "ladder" and any(one in flat for one in ("ladder", "retries"))):

@@ -68,6 +68,9 @@ def test_lower_caps_hold_and_higher_ones_do_not(tmp_path: Path) -> None:
         assert policies.effective("site").budget.attempts == 5
         assert policies.effective(tool="bash").budget.attempts == 5
         assert [model.name for model in policies.effective("site").models] == ["cheap"]
+        origins = policies.origins("site")
+        assert origins["budget.attempts"] == (5, "service")
+        assert origins["models"][1] == "service"
     assert file.book().default.budget.attempts == 3
     assert file.book().policy_for("site").budget.attempts == 20
 
