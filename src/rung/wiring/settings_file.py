@@ -106,7 +106,7 @@ class SettingsFile:
 
     def notice(self) -> str:
         """Return one line that says what is withheld, and how to trust the file."""
-        return f"{_printable(self.path)} is not trusted, so its {self.sets()} is not used; {how_to_trust(self.path)}"
+        return f"{_printable(self.path)} is not trusted, so it cannot set {self.sets()}; {how_to_trust(self.path)}"
 
     @contextmanager
     def errors(self) -> Iterator[None]:

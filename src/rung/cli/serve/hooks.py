@@ -88,10 +88,13 @@ def status() -> None:
     count = len(log.read_bytes().splitlines()) if log.exists() else 0
     click.echo(f"crashes      {count} in {log}")
     from rung.cli.serve.trust import trust_line
-    from rung.wiring.settings_file import known_files
+    from rung.core.domain.errors import FileError
+    from rung.wiring.settings_file import find, known_files
 
+    with suppress(FileError):
+        find(quiet=True)  # has the file of this directory listed
     for file in known_files():
-        click.echo(trust_line(file))
+        click.echo(f"trust        {trust_line(file)}")
 
 
 @command.command("serve")
