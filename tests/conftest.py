@@ -30,6 +30,12 @@ WORKER = "PYTEST_XDIST_WORKER" in os.environ
 COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep decisions about settings files out of the user's state directory."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def measured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the coverage of the Python processes that a test starts."""

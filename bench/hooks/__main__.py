@@ -1,12 +1,11 @@
 """Latency of a hook: the whole command, as the agent's shell runs it.
 
-Measures a cold interpreter, the same command with a resident server, and events posted over HTTP. The lower bound for a
+Measures a cold interpreter, and the same command with a resident server over its Unix socket and over HTTP. The lower bound for a
 hook in Python, a shell with an idle interpreter, is measured in the same run.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import resource
@@ -15,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +40,6 @@ def run_command(command: str, told: bytes) -> Timed:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (time.perf_counter() - began) * 1_000, work * 1_000
-
-
-def post_event(server: ResidentServer, told: bytes) -> Timed:
-    began = time.perf_counter()
-    link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    link.request("POST", "/claude-code", told, {"x-rung-token": server.token})
-    assert link.getresponse().read()
-    link.close()
-    return (time.perf_counter() - began) * 1_000, 0.0
 
 
 def hook_event(name: str, session: str = "bench", **facts: Any) -> bytes:
@@ -89,18 +80,22 @@ def measure_events(ask: Callable[[bytes], Timed], title: str, limit: float, *, c
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        command = command_for(InstallTarget(agent="claude-code", settings=data / "s.json", data_dir=data), "after")
+        target = InstallTarget(agent="claude-code", settings=data / "s.json", data_dir=data)
+        command = command_for(target, "after")
         os.environ |= {RESIDENT_VARIABLE: "0", "RUNG_JOURNAL": str(data / "journal.db")}
         load = os.getloadavg()[0]
         print_row(
             "a bare interpreter", [run_command(f"{sys.executable} -I -S -c pass", b"") for _ in range(REPETITIONS)]
         )
         measure_events(lambda event: run_command(command, event), "cold", COLD_LIMIT_MS, check_limit=None)
-        with ResidentServer(data) as server:
+        with ResidentServer(data, 0) as server:
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
             measure_events(lambda event: run_command(command, event), "asked", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
-            measure_events(lambda event: post_event(server, event), "posted", WARM_LIMIT_MS, check_limit=WARM_LIMIT_MS)
+            over_http = command_for(replace(target, port=server.port), "after")
+            measure_events(
+                lambda event: run_command(over_http, event), "http", COLD_LIMIT_MS, check_limit=COLD_LIMIT_MS
+            )
             server.shutdown()
         os.environ[RESIDENT_VARIABLE] = "1"
         session = [run_command(command, hook_event("UserPromptSubmit", "all", prompt="do it"))]

@@ -573,6 +573,13 @@ export interface SessionPage {
   total: number;
 }
 
+/** A rung.toml, the decision about its present content, and what of it is used only if it is trusted. */
+export interface SettingsFileOut {
+  path: string;
+  decision: "trusted" | "denied" | "undecided";
+  needsTrust: string[];
+}
+
 /** How long to mute a failure group. */
 export interface SnoozeIn {
   hours?: number;

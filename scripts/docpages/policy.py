@@ -96,6 +96,8 @@ def pages() -> dict[str, str]:
     text = page(
         "Policy files",
         "A policy file (`rung.toml`) is validated when it is loaded; an error names the key and the allowed values.",
+        "A file in a working directory is policy data alone, and can only lower your limits, until you "
+        "[trust it](../howto/trust-a-settings-file.md).",
         table(("table", "content"), _TABLES),
         "## Keys",
         f"Defaults are those of the ladder {code('task')} with the template {code('default')}.",

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from rung.wiring.settings_file import find
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -228,3 +231,17 @@ def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[.
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("h1")).to_have_text("Inbox")
+
+
+def test_settings_files_that_are_not_trusted_are_shown(
+    service: Service, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    """The policy page shows a rung.toml that was met, what it sets, and how to trust it, and offers no button for that."""
+    (tmp_path / "rung.toml").write_text('journal = "<b>x</b>.db"\n')
+    find(tmp_path, quiet=True)
+    page = open_page(service, "/policies")
+    row = page.locator("tr", has_text=str(tmp_path))
+    expect(row).to_contain_text("undecided")
+    expect(row).to_contain_text("journal")
+    expect(row.locator("button")).to_have_count(0)
+    expect(page.get_by_text("rung trust FILE")).to_be_visible()

@@ -10,7 +10,8 @@ import pytest
 
 from rung.core.domain.errors import ConfigError, FileError
 from rung.core.domain.failures import Kind
-from rung.wiring.files import load_policy, read_table
+from rung.wiring.files import load_policy
+from rung.wiring.toml_reader import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from rung.testing.provider import Lab
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,13 +79,13 @@ def test_a_key(tmp_path: Path) -> None:
     key, _, table = done.stdout.partition("\n\n")
     assert key.startswith("rung-")
     assert key not in table
-    (tmp_path / "rung.toml").write_text(table)
+    write_trusted(tmp_path / "rung.toml", table)
     assert gateway("--host", "0.0.0.0", "--print-env", cwd=tmp_path).returncode == 0
 
 
 def test_misuse(tmp_path: Path) -> None:
     """An invalid option is a one-line error that names it; exit code 2."""
-    (tmp_path / "rung.toml").write_text("[gateway.timeouts]\nidle_timeout = 0\n")
+    write_trusted(tmp_path / "rung.toml", "[gateway.timeouts]\nidle_timeout = 0\n")
     for words, named in (
         (("--print-env",), "gateway.timeouts.idle"),
         (("--config", "nowhere.toml", "--print-env"), "nowhere.toml"),
@@ -103,15 +103,14 @@ def test_misuse(tmp_path: Path) -> None:
 
 def test_served_until_a_signal(tmp_path: Path) -> None:
     """The gateway prints its address, reloads a changed file, and exits with 0 on SIGTERM."""
-    (tmp_path / "rung.toml").write_text("[gateway]\nport = 0\n")
+    write_trusted(tmp_path / "rung.toml", "[gateway]\nport = 0\n")
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen([*RUNG], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=env) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         with urlopen(f"{url}/readyz") as ready:
             assert json.load(ready)["status"] == "ok"
-        (tmp_path / "rung.toml").write_text("[gateway]\nport = 'x'\n")
+        write_trusted(tmp_path / "rung.toml", "[gateway]\nport = 'x'\n")
         assert "settings not reloaded" in process.stdout.readline()
-        time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0

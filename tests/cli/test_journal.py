@@ -22,6 +22,7 @@ from rung.store.queries.groups import groups, resolve
 from rung.testing import HttpError
 from rung.wiring.journals import default_path, journal_path
 from tests.store.recorded import DAY, NO_IDEA, START, Recorded
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -300,7 +301,7 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
         assert journal_path(None) == str(tmp_path / "data" / "rung" / "journal.db")
         monkeypatch.setenv("XDG_DATA_HOME", "relative")
         assert default_path() == Path.home() / ".local" / "share" / "rung" / "journal.db"
-    Path("rung.toml").write_text('journal = "here.db"\n[policy]\nladder = "task"\n', encoding="utf-8")
+    write_trusted(Path("rung.toml"), 'journal = "here.db"\n[policy]\nladder = "task"\n')
     assert journal_path(None) == "here.db"
     monkeypatch.setenv("RUNG_JOURNAL", "there.db")
     assert journal_path(None) == "there.db"
@@ -310,7 +311,7 @@ def test_the_journal_is_chosen_in_order(tmp_path: Path, monkeypatch: pytest.Monk
     assert good("journal", "where") == "here.db\n"
     table = json.loads(good("journal", "where", "--json"))
     assert table == {"journal": "here.db", "chosen_by": "rung.toml", "exists": False}
-    Path("rung.toml").write_text("journal = 5\n", encoding="utf-8")
+    write_trusted(Path("rung.toml"), "journal = 5\n")
     assert refused("journal", "where") == "rung: rung.toml: journal: 5 is invalid; must be a path or URL"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
+from tests.trusting import write_trusted
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -93,8 +95,8 @@ def test_a_journal_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_text("this is no journal, but a text that is long enough to be looked at" * 20)
     asked = rung_("run", "--journal", "bad.db", "--", "true", cwd=tmp_path)
     assert (asked.returncode, "is not a journal" in asked.stderr) == (2, True), asked.stderr
-    (tmp_path / "rung.toml").write_text('journal = "bad.db"\n')
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    write_trusted(tmp_path / "rung.toml", 'journal = "bad.db"\n')
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
     result = subprocess.run(
         [*RUNG, "run", "--", "echo", "ok"],
         cwd=tmp_path,

@@ -16,6 +16,7 @@ from rung.core.domain.request import Request
 from rung.detectors.stalls import StallThresholds
 from rung.wiring.stalls import stalls
 from tests.cli.test_run import run, script
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +55,7 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
     rows = "".join(
         f'[[hooks]]\nwhen = "{when}"\nrun = "{hook} {log}"\n' for when in ("attempt.pre", "attempt.post", "rung.post")
     )
-    (tmp_path / "rung.toml").write_text(rows)
+    write_trusted(tmp_path / "rung.toml", rows)
     done = run("--no-journal", "--", script(tmp_path / "agent", FAILS_ONCE), str(tmp_path / "mark"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert log.read_text().splitlines() == ["attempt.pre None ", "attempt.post False ", "rung.post True retry"]
@@ -89,7 +90,7 @@ def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch:
         f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
         for when in ("attempt.pre", "rung.pre")
     )
-    (tmp_path / "rung.toml").write_text(rows)
+    write_trusted(tmp_path / "rung.toml", rows)
     done = run("--no-journal", "--max-attempts", "2", "--", "echo", "fine", cwd=tmp_path)
     assert (done.returncode, "fine" in done.stdout) == (code, code == 0), done.stderr
     lines = [json.loads(line) for line in (tmp_path / "data" / "rung" / "user-hooks.jsonl").read_text().splitlines()]
@@ -109,7 +110,7 @@ def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch:
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     """An invalid hook is a one-line error that names the key; exit code 2, and nothing runs."""
-    (tmp_path / "rung.toml").write_text(text)
+    write_trusted(tmp_path / "rung.toml", text)
     done = run("--no-journal", "--", "echo", "fine", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
@@ -150,7 +151,7 @@ def test_a_judge_that_breaks_lets_it_pass(tmp_path: Path) -> None:
 
 def test_sections_that_are_missing(tmp_path: Path) -> None:
     """`[stop] sections` and `json` apply to the output of a command."""
-    (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
+    write_trusted(tmp_path / "rung.toml", '[stop]\nsections = ["Summary", "Risks"]\n')
     told = script(
         tmp_path / "agent",
         'import sys\ntold = sys.stdin.read()\nprint("# Summary\\nall\\n" + ("# Risks\\nnone" if "Risks" in told else ""))',

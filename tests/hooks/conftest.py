@@ -32,11 +32,7 @@ class Stage:
         self.settings = self.project / ".claude" / "settings.local.json"
         self.place = InstallTarget(agent="claude-code", settings=self.settings, data_dir=self.data)
 
-    def install(self) -> None:
-        install(self.place)
-
-    def post(self, port: int) -> None:
-        """Install the hooks so that the agent posts its events."""
+    def install(self, port: int = 0) -> None:
         install(replace(self.place, port=port))
 
     def run(self, turns: list[dict[str, Any]], *, rules: list[Any] | None = None, **task: Any) -> dict[str, Any]:

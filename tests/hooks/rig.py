@@ -60,7 +60,7 @@ def environment(home: Path, url: str, more: dict[str, str]) -> dict[str, str]:
 
 
 def hook_server(task: dict[str, Any]) -> AbstractContextManager[Any]:
-    """Return a server that hooks are posted to, if the task wants one."""
+    """Return a server that hooks ask over HTTP, if the task wants one."""
     if not task.get("serve"):
         return nullcontext()
     os.environ["RUNG_JOURNAL"] = task["env"]["RUNG_JOURNAL"]

@@ -140,7 +140,7 @@ def test_the_same_with_a_process_that_stays(stage: Stage) -> None:
     stage.install()
     done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], env={"RUNG_HOOKS_RESIDENT": "1"})
     heard = done["heard"]
-    there = stage.data / "serve"
+    there = stage.data / "serve.sock"
     assert there.exists()
     there.unlink()  # it looks for this, and ends
     assert first(heard, "STOP and make a new plan") == 3
@@ -150,9 +150,9 @@ def test_the_same_with_a_process_that_stays(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_the_same_when_it_posts_its_events(stage: Stage, there: bool) -> None:
-    """With --http the agent posts to a service; without one, the fallback command answers."""
-    stage.post(8643)
+def test_the_same_over_http(stage: Stage, there: bool) -> None:
+    """With --http the hooks ask a server over loopback; without one, they answer by themselves."""
+    stage.install(8643)
     done = stage.run([FAILING] * 12 + [{"text": "I could not list it."}], serve=8643 if there else 0)
     heard = done["heard"]
     assert first(heard, "STOP and make a new plan") == 3

@@ -22,6 +22,7 @@ from rung.hooks.handlers import handle_event
 from rung.hooks.install import ENTRY_PATH
 from rung.hooks.spool_drain import drain
 from rung.store import open_journal
+from tests.trusting import write_trusted
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
 NAMES = {agent: {name: said for said, name in events.items()} for agent, events in EVENTS.items()}
@@ -147,7 +148,7 @@ def test_another_hooks_block_is_not_added_to(tmp_path: Path) -> None:
 
 def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
     """With `[stop] check`, the command decides; a passing one lets the agent finish at once."""
-    (tmp_path / "rung.toml").write_text("[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
+    write_trusted(tmp_path / "rung.toml", "[stop]\ncheck = \"sh -c 'test -f ready'\"\n")
     tell(tmp_path, "claude-code", "prompt", prompt="make it ready")
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="It is ready.")
     assert "exit code 1" in answer["reason"]
@@ -287,3 +288,11 @@ def test_the_console_script_answers_too(tmp_path: Path) -> None:
     env = {**os.environ, "RUNG_HOOKS": str(tmp_path)}
     done = subprocess.run([script, "gemini-cli"], input=b"{}", capture_output=True, check=False, env=env)
     assert (done.returncode, done.stdout) == (0, b"{}")
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_the_number_of_blocks_is_set(tmp_path: Path, blocks: int) -> None:
+    """`[stop] max_blocks` bounds how often an agent is kept from finishing."""
+    (tmp_path / "rung.toml").write_text(f"[stop]\nmax_blocks = {blocks}\n")
+    told = [tell(tmp_path, "claude-code", "stop", last_assistant_message=f"Done, take {n}.") for n in range(3)]
+    assert [answer.get("decision") for answer in told] == ["block"] * blocks + [None] * (3 - blocks)

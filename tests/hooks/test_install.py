@@ -87,3 +87,15 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "codex        user     installed" in rung("status").stdout
     assert "byte for byte" in rung("uninstall", "codex", "--user").stdout
     assert not (tmp_path / ".codex" / "hooks.json").exists()
+
+
+def test_a_users_hook_in_our_group_stays(tmp_path: Path) -> None:
+    """Uninstalling removes our hooks from a group, and leaves one that the user added to it."""
+    where = InstallTarget(agent="claude-code", settings=tmp_path / "s.json", data_dir=tmp_path / "hooks")
+    install(where)
+    table = json.loads(where.settings.read_text())
+    own = {"type": "command", "command": "mine"}
+    table["hooks"]["Stop"][0]["hooks"].append(own)
+    where.settings.write_text(json.dumps(table))
+    assert uninstall(where) == "removed"
+    assert json.loads(where.settings.read_text()) == {"hooks": {"Stop": [{"hooks": [own]}]}}

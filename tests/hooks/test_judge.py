@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hooks.test_handlers import call, tell
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ def judged(place: Path, scores: list[int]) -> Path:
     program, seen = place / "judge.py", place / "seen.jsonl"
     program.write_text(JUDGE)
     command = f"{sys.executable} {program} {seen} {json.dumps(scores, separators=(',', ':'))}"
-    (place / "rung.toml").write_text(f"[stop]\njudge = {json.dumps(command)}\n")
+    write_trusted(place / "rung.toml", f"[stop]\njudge = {json.dumps(command)}\n")
     return seen
 
 
@@ -73,14 +74,14 @@ def test_free_checks_come_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["/nowhere/judge", "echo nonsense", "false"])
 def test_a_judge_that_breaks_lets_it_finish(tmp_path: Path, command: str) -> None:
     """A failing judge is logged, and the agent may finish."""
-    (tmp_path / "rung.toml").write_text(f"[stop]\njudge = {json.dumps(command)}\n")
+    write_trusted(tmp_path / "rung.toml", f"[stop]\njudge = {json.dumps(command)}\n")
     assert tell(tmp_path, "claude-code", "stop", last_assistant_message="The number is 7.") == {}
     assert "judge" in (tmp_path / "crash.log").read_text()
 
 
 def test_sections_of_the_closing_words(tmp_path: Path) -> None:
     """`[stop] sections` blocks a stop with a request for the missing sections only."""
-    (tmp_path / "rung.toml").write_text('[stop]\nsections = ["Summary", "Risks"]\n')
+    write_trusted(tmp_path / "rung.toml", '[stop]\nsections = ["Summary", "Risks"]\n')
     answer = tell(tmp_path, "claude-code", "stop", last_assistant_message="# Summary\nIt is 7.")
     assert "Complete only what is missing: Risks" in answer["reason"]
     assert tell(tmp_path, "claude-code", "stop", last_assistant_message="# Summary\nIt is 7.\n# Risks\nnone") == {}

@@ -22,6 +22,7 @@ from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.recovery.decide import decide
 from rung.store import open_journal
+from tests.trusting import write_trusted
 
 pytest.importorskip("mcp")
 
@@ -40,7 +41,7 @@ MISSING = "cat: notes.txt: No such file or directory"
 def environment(tmp_path: Path) -> dict[str, str]:
     coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNG_JOURNAL": str(tmp_path / "journal.db")}
-    return {**coverage, **own}
+    return {**coverage, **own, "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
 
 
 @asynccontextmanager
@@ -131,7 +132,7 @@ def test_a_loop_progress_and_an_honest_end(tmp_path: Path) -> None:
 
 def test_what_is_known_and_who_takes_over(tmp_path: Path) -> None:
     """An error is explained; an escalation hands over to the next model of the policy."""
-    (tmp_path / "rung.toml").write_text('[policy]\nladder = "task"\nmodels = ["small", "large"]\n')
+    write_trusted(tmp_path / "rung.toml", '[policy]\nladder = "task"\nmodels = ["small", "large"]\n')
 
     async def talk() -> None:
         async with over_stdio(tmp_path) as client:
@@ -174,18 +175,24 @@ def test_over_http(tmp_path: Path) -> None:
                 if knock.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        assert asyncio.run(_over_http(port))["kind"] == "not_found"
+        token = (tmp_path / ".local/share/rung/mcp.token").read_text()
+        assert asyncio.run(_over_http(port, token))["kind"] == "not_found"
     finally:
         server.kill()
         server.wait()
 
 
-async def _over_http(port: int) -> dict[str, Any]:
+async def _over_http(port: int, token: str) -> dict[str, Any]:
     import mcp.client.streamable_http as transport
 
     names: dict[str, Any] = vars(transport)
-    connect = names.get("streamable_http_client") or names["streamablehttp_client"]  # 2.x, 1.x
-    async with connect(f"http://127.0.0.1:{port}/mcp") as streams, ClientSession(streams[0], streams[1]) as client:
+    headers, how = {"Authorization": f"Bearer {token}"}, {}
+    if "streamable_http_client" in names:  # 2.x
+        how["http_client"] = (names.get("httpx2") or names["httpx"]).AsyncClient(headers=headers, timeout=60)
+    else:
+        how["headers"] = headers
+    connect = names.get("streamable_http_client") or names["streamablehttp_client"]
+    async with connect(f"http://127.0.0.1:{port}/mcp", **how) as streams, ClientSession(*streams[:2]) as client:
         await client.initialize()
         return await call(client, "report_failure", error=MISSING)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ import rung
 from rung.testing import Script
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.service.conftest import Running
 
 
@@ -197,3 +200,18 @@ def test_operation(service: Running, past: None) -> None:
     service.admin.put("/api/notifications", json={"webhook": "http://127.0.0.1:9/hook"})
     assert service.get("/api/notifications")["webhook"] == "http://127.0.0.1:9/hook"
     assert service.admin.put("/api/notifications", json={"webhook": "file:///etc/passwd"}).status_code == 422
+
+
+def test_settings_files(service: Running, tmp_path: Path) -> None:
+    """The settings files that were met are listed with what they need trust for; deciding is not possible here."""
+    from rung.wiring.settings_file import find
+
+    path = tmp_path / "rung.toml"
+    path.write_text('journal = "x.db"\n')
+    find(tmp_path, quiet=True)
+    odd = tmp_path / os.fsdecode(b"\xff\x1b[2J")
+    odd.mkdir()
+    (odd / "rung.toml").write_text('journal = "x.db"\n')
+    find(odd, quiet=True)
+    assert {"path": str(path), "decision": "undecided", "needsTrust": ["journal"]} in service.get("/api/settings-files")
+    assert service.admin.post("/api/settings-files", json={}).status_code == 404

@@ -10,7 +10,7 @@ import { Ago, Select } from "../ui/parts";
 import { Backtest } from "../ui/backtest";
 import { PolicyForm, type Settings } from "../ui/policy_form";
 import { showToast } from "../ui/toast";
-import type { EffectivePolicy, PolicyIn, PolicyOut, PolicyTemplate, PolicyValidation, ProjectPolicy } from "../wire";
+import type { EffectivePolicy, PolicyIn, PolicyOut, PolicyTemplate, PolicyValidation, ProjectPolicy, SettingsFileOut } from "../wire";
 
 const DEBOUNCE_MS = 350;
 
@@ -37,7 +37,7 @@ export default function Policies({ params }: { params: URLSearchParams }) {
       ) : (
         <Loading rows={8} />
       )}
-      {project ? <EffectiveValues project={project} /> : null}
+      {project ? <EffectiveValues project={project} /> : <SettingsFiles />}
     </section>
   );
 }
@@ -237,6 +237,32 @@ function EffectiveValues({ project }: { project: string }) {
                 <td><code>{one.key}</code></td>
                 <td class="wrap">{valueText(one.value)}</td>
                 <td><span class={one.origin === "preset" ? "quiet" : ""}>{ORIGIN_LABELS[one.origin]}</span></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** The rung.toml files of directories. Trust is given on the machine itself, so this only shows it. */
+function SettingsFiles() {
+  const files = useResource("settings files", (signal) => get<SettingsFileOut[]>("settings-files", {}, signal));
+  if (!files.data || files.data.length === 0) return null;
+  return (
+    <section class="card">
+      <header><h2>Settings files of directories</h2></header>
+      <div class="card-body scroll-x" tabIndex={0} role="region" aria-label="Settings files of directories">
+        <p class="muted small">Until <code>rung trust FILE</code> is run on this machine, only the policy of a file is used.</p>
+        <table class="table">
+          <thead><tr><th>File</th><th>Decision</th><th>Used only if trusted</th></tr></thead>
+          <tbody>
+            {files.data.map((one) => (
+              <tr key={one.path}>
+                <td class="wrap"><code>{one.path}</code></td>
+                <td>{one.decision}</td>
+                <td class="wrap">{one.needsTrust.join(", ") || "nothing"}</td>
               </tr>
             ))}
           </tbody>

@@ -10,9 +10,13 @@ import click
 
 import rung
 from rung.core.domain.errors import ConfigError, RungError
+from rung.wiring.trust import use_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rung.wiring.settings_file import SettingsFile
+    from rung.wiring.trust import Decision
 
 # Command name: the module below `rung.cli` that defines it, and its line in the help.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -25,6 +29,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "hooks": ("serve.hooks", "Install hooks into the coding agent you use."),
     "crew": ("crew.group", "Run and control a crew of agents."),
     "worker": ("crew.worker", "Work for a crew: claim a task, report, get replies."),
+    "trust": ("serve.trust", "Trust the rung.toml of a directory."),
     "mcp": ("serve.mcp", "Run an MCP server that recommends recovery steps."),
     "explain": ("policy.explain", "Explain a kind of failure: causes, fixes, entry rungs."),
     "ladder": ("policy.ladder", "List, draw and check ladders."),
@@ -99,3 +104,10 @@ def root(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    use_terminal(_ask_about, lambda text: click.echo(f"rung: {text}", err=True))
+
+
+def _ask_about(file: SettingsFile) -> Decision | None:
+    from rung.cli.serve.trust import ask_on_terminal
+
+    return ask_on_terminal(file)

@@ -66,7 +66,7 @@ def open_context(table_url: str, *, journal: Any = None, log: Callable[[str], No
 
 def rung_command(subcommand: str, table_url: str) -> list[str]:
     """Return the command line of `rung crew SUBCOMMAND` for this crew."""
-    return [sys.executable, "-m", "rung", "crew", subcommand, "--db", table_url]
+    return [sys.executable, "-P", "-m", "rung", "crew", subcommand, "--db", table_url]
 
 
 def run_conductor(crew: ConductorContext) -> bool:

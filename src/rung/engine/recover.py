@@ -246,10 +246,17 @@ def finish_run(run: RecoveryRun) -> Outcome[Any]:
 
 
 def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
-    """Append a report of the attempts, the failures and the options to the policy's file."""
+    """Append a report of the attempts, the failures and the options to the policy's file.
+
+    A link below the working directory is not followed: a cloned repository could lead the report to any of the user's files.
+    """
+    import os.path
     from pathlib import Path
 
     target = Path(policy.report)
+    expected = os.path.normpath(Path.cwd().resolve() / target)
+    if not target.is_absolute() and os.path.realpath(expected) != expected:
+        raise OSError(f"{target}: not written, because a link leads to another place")
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("a", encoding="utf-8") as file:
         file.write(report_text(outcome, policy.ladder))

@@ -42,6 +42,7 @@ class RunningGateway:
         self.journal = journal
         self.log = log
         self.port = 0
+        self._reload_error = ""
         self.app: GatewayApp | None = None
         self._server: uvicorn.Server | None = None
 
@@ -68,15 +69,18 @@ class RunningGateway:
             self._server.handle_exit(signal.SIGTERM, None)
 
     async def _watch_file(self, reload: Callable[[], GatewaySettings], file: Path) -> None:
-        """Reload the settings whenever the file changes; keep the old settings if the file is invalid."""
-        last_version = _file_version(file)
+        """Reload the settings whenever the file changes; while that fails, keep the old ones and try again.
+
+        A file that is not trusted is loaded once it is, which does not change it.
+        """
+        last_version, loaded = _file_version(file), True
         while True:
             await asyncio.sleep(_POLL_SECONDS)
             version = _file_version(file)
-            if version == last_version:
+            if version == last_version and loaded:
                 continue
             last_version = version
-            self.reload_settings(reload)
+            loaded = self.reload_settings(reload)
 
     def reload_settings(self, reload: Callable[[], GatewaySettings]) -> bool:
         """Apply changed settings; return False if they are invalid."""
@@ -85,8 +89,11 @@ class RunningGateway:
             if self.app is not None:
                 self.app.gateway.reload(settings)
         except ConfigError as error:
-            self.log(f"rung gateway: settings not reloaded: {error}")
+            if str(error) != self._reload_error:
+                self.log(f"rung gateway: settings not reloaded: {error}")
+            self._reload_error = str(error)
             return False
+        self._reload_error = ""
         needs_restart = (settings.host, settings.port) != (self.settings.host, self.settings.port)
         self.log("rung gateway: settings reloaded" + "; restart to change host or port" * needs_restart)
         return True

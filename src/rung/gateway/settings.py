@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -195,8 +195,7 @@ class GatewaySettings:
 
 def with_gateway_defaults(book: PolicyBook) -> PolicyBook:
     """Return the policy book with a gateway's defaults for everything it leaves open."""
-    settings = {**DEFAULT_POLICY, **book.settings}
-    return replace(book, settings=settings, default=parse_policy(settings))
+    return book.with_base(DEFAULT_POLICY)
 
 
 def settings_from(

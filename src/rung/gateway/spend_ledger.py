@@ -223,7 +223,7 @@ class SpendLedger:
 
 def _fetch_listed_prices(models: list[str]) -> dict[str, list[float] | None]:
     """Read list prices in a subprocess, because loading the price list takes 30 MB of memory."""
-    command = [sys.executable, "-m", __name__, *models]
+    command = [sys.executable, "-P", "-m", __name__, *models]
     process = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603  # runs this module
     listed: dict[str, list[float] | None] = json.loads(process.stdout) if process.returncode == 0 else {}
     return listed

@@ -25,6 +25,21 @@ def default_data_dir() -> str:
     return os.path.join(base, "rung", "hooks")  # noqa: PTH118
 
 
+def make_private(data_dir: str) -> None:
+    """Create the directory, and close it to other accounts; raise ConfigError if it belongs to one."""
+    from rung.core.domain.errors import ConfigError
+
+    try:
+        os.makedirs(data_dir, mode=0o700, exist_ok=True)  # noqa: PTH103
+        status = os.stat(data_dir)  # noqa: PTH116
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            raise ConfigError(ENV_VARIABLE, data_dir, "a directory that belongs to you")
+        if status.st_mode & 0o077:
+            os.chmod(data_dir, 0o700)  # noqa: PTH101
+    except OSError as error:
+        raise ConfigError(ENV_VARIABLE, data_dir, f"a directory that can be written ({error.strerror})") from None
+
+
 def try_lock(handle: int) -> bool:
     """Lock an open file exclusively; false if another process holds the lock. Always true on Windows."""
     try:

@@ -1,6 +1,6 @@
 """Entry point of a hook: reads an event from standard input and writes the response to standard output.
 
-Runs as a file with minimal imports (`python -I -S entry.py AGENT DIRECTORY`), or as `rung-hook AGENT`. On any error
+Runs as a file with minimal imports (`python -I -S entry.py AGENT DIRECTORY [PORT]`), or as `rung-hook AGENT`. On any error
 the agent gets `{}` and exit code 0, and the crash log gets a line.
 """
 
@@ -25,11 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
         from rung.hooks.resident_client import send_event
 
         payload = sys.stdin.buffer.read()
-        received = send_event(data_dir, agent, payload)
+        port = int(args[2]) if len(args) > 2 else 0  # noqa: PLR2004  # of `rung hooks serve --http`
+        received = send_event(data_dir, agent, payload, port)
         if received is None:
             from rung.hooks.handlers import handle_event
 
             answer, needs_drain, needs_server = handle_event(agent, data_dir, payload)
+            needs_server = needs_server and not port
         else:
             answer = received
     except BaseException as error:  # noqa: BLE001  # a failing hook must never affect the agent

@@ -41,8 +41,9 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
     with SessionState(data_dir, agent, event.session) as state:
         state.table["place"], state.table["cwd"] = data_dir, event.cwd
         state.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
-        _load_settings(state.table, event.cwd)
+        _load_settings(state.table, event)
         response, changed = HANDLERS[event.name](event, state, time.time())
+        _tell_untrusted(event, state.table, response)
         needs_server = state.table.pop("near", False)
         flushed = spool.flush(data_dir, state)
         if changed or flushed:  # before the response: a block that cannot be counted is not made
@@ -51,24 +52,35 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
     return fast_json.dumps(format_response(event, response)).encode(), needs_drain, needs_server
 
 
-def _load_settings(table: dict[str, Any], cwd: str) -> None:
-    """Read the [loops] and [stop] tables of the project's rung.toml, once per session."""
-    if "stop" in table:
+def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
+    """Read the [loops] and [stop] tables of the project's rung.toml, once per session; again while it is not trusted.
+
+    What was trusted stays in force for the session, so that an agent cannot drop a check by changing the file. The
+    project is the session's first directory: where the agent moves to later decides nothing.
+    """
+    if "stop" in table and not (table.get("untrusted") and event.name in ("prompt", "stop")):
         return
-    table["loops"], table["stop"] = {}, {}
-    path = os.path.join(cwd, "rung.toml")  # noqa: PTH118
-    if os.path.exists(path):  # noqa: PTH110
-        from rung.core.policy.stop_settings import read_stop_settings
-        from rung.detectors.loop_settings import loop_settings_from
-        from rung.wiring.files import read_table
+    table["loops"], table["stop"], table["untrusted"] = {}, {}, ""
+    root = table.setdefault("root", os.path.abspath(event.cwd))  # noqa: PTH100
+    if os.path.lexists(os.path.join(root, "rung.toml")):  # noqa: PTH118
+        from rung.wiring.settings_file import find
 
         try:
-            settings = read_table(path)
-            loops, stop = settings.get("loops", {}), read_stop_settings(settings.get("stop", {}))
-            loop_settings_from(loops)
-            table["loops"], table["stop"] = loops, stop
+            file = find(root, quiet=True)
+            if file is not None:
+                file.loops()
+                table["loops"], table["stop"] = file.table.get("loops", {}), file.stop()
+                table["untrusted"] = file.notice() if file.is_undecided else ""
         except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
             log_crash(table["place"], "rung.toml", error)
+
+
+def _tell_untrusted(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
+    """Tell the user once in a session that the project's file is not trusted; not every agent reports a start."""
+    untrusted = table.get("untrusted", "")
+    if event.name in ("start", "prompt") and untrusted and table.get("told_untrusted") != untrusted:
+        table["told_untrusted"] = untrusted
+        response.notice = "\n".join(filter(None, (response.notice, f"rung: {untrusted}")))
 
 
 def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.hooks.agent_formats import EVENTS
-from rung.hooks.data_dir import interruptions_dir
+from rung.hooks.data_dir import interruptions_dir, make_private
 
 MARKER: Final = ": rung-hook;"
 ENTRY_PATH: Final = str(Path(__file__).with_name("entry.py"))
@@ -23,7 +22,6 @@ ASK_SCRIPT: Final = str(Path(__file__).with_name("ask.sh"))
 HOOK_TIMEOUT_SECONDS: Final = 10
 END_TIMEOUT_SECONDS: Final = 3  # Codex allows no more
 STOP_TIMEOUT_SECONDS: Final = 120  # the checks that the project configures run in this event
-COMMAND_ONLY_EVENTS: Final = ("start", "broke")  # never posted over HTTP: not supported, or not awaited by the agent
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 
 
@@ -34,7 +32,7 @@ class InstallTarget:
     agent: str
     settings: Path
     data_dir: Path
-    port: int = 0  # port of the service that the agent posts its events to; 0: one command per event
+    port: int = 0  # of `rung hooks serve --http`; 0: the server's Unix socket
 
     @property
     def record_path(self) -> Path:
@@ -72,7 +70,8 @@ def install(target: InstallTarget) -> list[str]:
             raise ConfigError(f"{target.settings}: hooks.{event}", groups, "a list")
         groups.append(group)
     after = json.dumps(table, indent=2, ensure_ascii=False).encode() + b"\n"
-    Path(interruptions_dir(str(target.data_dir))).mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(str(target.data_dir))
+    Path(interruptions_dir(str(target.data_dir))).mkdir(exist_ok=True, mode=0o700)
     record = {
         "settings": str(target.settings),
         "before": None if before is None else base64.b64encode(before).decode(),
@@ -114,13 +113,6 @@ def hooks_for(target: InstallTarget) -> dict[str, dict[str, Any]]:
 
 def _group(target: InstallTarget, event: str, name: str) -> dict[str, Any]:
     seconds = STOP_TIMEOUT_SECONDS if name == "stop" else END_TIMEOUT_SECONDS if name == "end" else HOOK_TIMEOUT_SECONDS
-    if target.port and name not in COMMAND_ONLY_EVENTS:
-        return {
-            "hooks": [
-                _http_hook(target, seconds),
-                {"type": "command", "command": fallback_command(target, name), "timeout": seconds},
-            ]
-        }
     hook: dict[str, Any] = {
         "type": "command",
         "command": command_for(target, name),
@@ -131,22 +123,6 @@ def _group(target: InstallTarget, event: str, name: str) -> dict[str, Any]:
     return {"hooks": [hook]}
 
 
-def _http_hook(target: InstallTarget, seconds: int) -> dict[str, Any]:
-    """Return a hook that the agent posts over HTTP itself, without starting a process."""
-    from rung.hooks.resident_server import load_token
-
-    target.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    headers = {"x-rung-token": load_token(target.data_dir), "x-rung": MARKER}
-    url = f"http://127.0.0.1:{target.port}/{target.agent}"
-    return {"type": "http", "url": url, "headers": headers, "timeout": seconds}
-
-
-def fallback_command(target: InstallTarget, name: str) -> str:
-    """Return the command that runs beside a posted hook; a no-op while the service is up."""
-    address_file = shlex.quote(str(target.data_dir / "serve"))
-    return f'{MARKER} read -r port rest 2>/dev/null < {address_file}; [ "$port" = {target.port} ] || {{ {command_for(target, name)}; }}'
-
-
 def command_for(target: InstallTarget, name: str) -> str:
     """Return the shell command of a hook. It always exits 0: exit code 2 would block the agent."""
     if name == "broke":  # the agent does not wait for this event: an interpreter would start too late
@@ -155,8 +131,9 @@ def command_for(target: InstallTarget, name: str) -> str:
     python, entry, data, ask = (
         shlex.quote(one) for one in (sys.executable, ENTRY_PATH, str(target.data_dir), ASK_SCRIPT)
     )
-    how = f"bash {ask} {python} {entry}" if shutil.which("bash") else f"{python} -I -S {entry}"
-    return f"{MARKER} test -f {entry} && {how} {target.agent} {data} 2>/dev/null || true"
+    how = f"{python} -I -S {entry}" if target.port else f"sh {ask} {python} {entry}"
+    port = f" {target.port}" if target.port else ""
+    return f"{MARKER} test -f {entry} && {how} {target.agent} {data}{port} 2>/dev/null || true"
 
 
 def _original_bytes(target: InstallTarget) -> bytes | None:
@@ -174,7 +151,7 @@ def _without_our_hooks(path: Path, now: bytes) -> bytes:
     table = _parse(path, now)
     hooks = table.get("hooks", {})
     for event, groups in list(hooks.items()) if isinstance(hooks, dict) else []:
-        others = [group for group in groups if MARKER not in json.dumps(group)] if isinstance(groups, list) else groups
+        others = [kept for group in groups for kept in _others(group)] if isinstance(groups, list) else groups
         if others:
             hooks[event] = others
         else:
@@ -182,6 +159,15 @@ def _without_our_hooks(path: Path, now: bytes) -> bytes:
     if not hooks:
         table.pop("hooks", None)
     return json.dumps(table, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _others(group: Any) -> list[Any]:
+    """Return a group without our hooks; none if it has no others."""
+    if MARKER not in json.dumps(group):
+        return [group]
+    rows = group.get("hooks") if isinstance(group, dict) else None
+    others = [row for row in rows if MARKER not in json.dumps(row)] if isinstance(rows, list) else []
+    return [{**group, "hooks": others}] if others else []
 
 
 def _parse(path: Path, content: bytes | None) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def must_stop(table: dict[str, Any], now: float) -> bool:
 
 def max_blocks(table: dict[str, Any]) -> int:
     """Return how often a stop of this session may be blocked."""
-    return int(table["stop"].get("blocks", MAX_NUDGES))
+    return int(table["stop"].get("max_blocks", MAX_NUDGES))
 
 
 def _policy(table: dict[str, Any]) -> Policy:

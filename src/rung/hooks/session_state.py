@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2  # of the state; one of an older version is dropped: 1 could hold commands that nobody trusted
 LOCK_TIMEOUT_SECONDS: Final = 2.0  # for another hook of the same session
 MAX_SESSIONS: Final = 200
 MAX_AGE_SECONDS: Final = 14 * 86_400
@@ -34,7 +34,9 @@ class SessionState:
         self.table: dict[str, Any] = {}
 
     def __enter__(self) -> SessionState:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        if not os.path.isdir(self.folder):  # noqa: PTH112
+            os.makedirs(os.path.dirname(self.folder), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         self._lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _acquire_lock(self._lock)

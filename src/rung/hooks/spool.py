@@ -69,7 +69,7 @@ def start_drain(data_dir: str) -> None:
 
 def spawn_detached(module: str, data_dir: str) -> None:
     """Run a module in a detached background process."""
-    command = [sys.executable, "-m", module, data_dir]
+    command = [sys.executable, "-P", "-m", module, data_dir]
     if not hasattr(os, "fork"):
         import subprocess
 

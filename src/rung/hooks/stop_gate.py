@@ -66,7 +66,7 @@ def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
     command = stop.get("check")
     if command or stop.get("judge"):
         set_time_limit(0)  # these commands have their own timeouts
-    checks = verify_claims(stop, event.text, event.cwd, table.get("began", 0.0))
+    checks = verify_claims(stop, event.text, event.cwd, table.get("began", 0.0), table.get("root"))
     finding = unverified(checks)
     if finding is not None:
         return finding
@@ -90,7 +90,7 @@ def _run_judge(event: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]
     """Run the project's judge on work that passed the other checks; a judge that fails lets it pass."""
     steps = [Step(tool, args, result, error) for tool, args, result, error in table.get("recent", [])]
     try:
-        return run_judge(table["stop"], table.get("prompt", ""), event.text, steps, checks)
+        return run_judge(table["stop"], table.get("prompt", ""), event.text, steps, checks, table.get("root"))
     except RungError as error:
         log_crash(table["place"], "judge", error)
         return None

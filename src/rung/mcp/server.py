@@ -34,14 +34,15 @@ def make_server(service: RecoveryService, *, host: str = "127.0.0.1", port: int 
     return server
 
 
-def run(server: Any, *, http: bool, host: str, port: int) -> None:
-    """Serve until the client disconnects; over HTTP, until the process is stopped."""
-    if not http:
-        server.run("stdio")
-    elif hasattr(server, "run_streamable_http_async") and type(server).__name__ == "MCPServer":
-        server.run("streamable-http", host=host, port=port)
-    else:
-        server.run("streamable-http")
+def run_http(server: Any, token: str, *, host: str, port: int) -> None:
+    """Serve clients that have the token over HTTP until the process is stopped."""
+    import uvicorn
+
+    from rung.mcp.bearer_auth import RequireToken
+
+    where = {"host": host} if type(server).__name__ == "MCPServer" else {}  # 2.x: names that it accepts as Host
+    app = RequireToken(server.streamable_http_app(**where), token)
+    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none")
 
 
 def _add_tools(server: Any, service: RecoveryService) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 import rung
 from rung.service import problems
 from rung.service.auth_middleware import AuthMiddleware
-from rung.service.routes import admin, analytics, budgets, crews, inbox, incidents, policies, sessions
+from rung.service.routes import admin, analytics, budgets, crews, inbox, incidents, policies, sessions, settings_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -38,6 +38,7 @@ ROUTERS: Final = (
     budgets.router,
     inbox.router,
     crews.router,
+    settings_files.router,
     admin.router,
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.claims import check_claims
+from rung.adapters.system.claims import check_claims, check_command
 from rung.adapters.system.judge import CommandJudge
 from rung.core.domain.failures import Kind, Phase
 from rung.core.policy.stop_settings import DEFAULTS
@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 _FORMAT_KEYS: Final = ("sections", "json")
 
 
-def verify_claims(stop: Mapping[str, Any], answer: str, root: str | Path, since: float) -> list[ClaimCheck]:
-    """Verify an answer's claims: the files it says it changed, and the project's check command, run again."""
-    command = stop.get("check") or None
-    return check_claims(answer, root, since=since, command=command, seconds=stop.get("seconds", DEFAULTS.seconds))
+def verify_claims(
+    stop: Mapping[str, Any], answer: str, root: str | Path, since: float, project: str | Path | None = None
+) -> list[ClaimCheck]:
+    """Verify an answer's claims: the files below `root` it says it changed, and the check command, run in `project`."""
+    checks = check_claims(answer, root, since=since)
+    if stop.get("check"):
+        checks.append(check_command(stop["check"], project or root, seconds=stop.get("seconds", DEFAULTS.seconds)))
+    return checks
 
 
 def output_spec(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpec:
@@ -40,12 +44,17 @@ def output_spec(stop: Mapping[str, Any], *, evidence: bool = False) -> OutputSpe
 
 
 def run_judge(
-    stop: Mapping[str, Any], task: str, answer: str, steps: Sequence[Step], checks: Sequence[ClaimCheck]
+    stop: Mapping[str, Any],
+    task: str,
+    answer: str,
+    steps: Sequence[Step],
+    checks: Sequence[ClaimCheck],
+    project: str | Path | None = None,
 ) -> Finding | None:
-    """Run the judge command; return its finding, or None if it passes or none is set. A failing judge raises."""
+    """Run the judge command in `project`; return its finding, or None if it passes or none is set. A failing judge raises."""
     if not stop.get("judge"):
         return None
-    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds))
+    judge = CommandJudge(stop["judge"], stop.get("judge_seconds", DEFAULTS.judge_seconds), project)
     evidence = judge(judge_case(task, answer, steps, checks)).evidence
     if evidence is None:
         return None

@@ -1,77 +1,31 @@
-"""Policy files: read and validated as a whole; each error is one line that names the file."""
+"""Policy files that the user names: read and validated as a whole."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import use_rules
-from rung.core.domain.errors import ConfigError, FileError
-from rung.core.domain.settings_schema import read_rows
-from rung.core.policy.parser import parse_policy_file
-from rung.core.policy.stop_settings import read_stop_settings
+from rung.wiring.settings_file import named
 
 if TYPE_CHECKING:
-    from rung.adapters.system.user_hooks import CommandHook
+    from pathlib import Path
+
     from rung.core.policy.parser import PolicyBook
     from rung.detectors.loop_settings import LoopSettings
 
 
 def load_policy(path: str | Path) -> PolicyBook:
     """Return the policies of a file, after validating all of its tables."""
-    table = read_table(path)
-    try:
-        if "loops" in table:
-            _loop_settings(table)
-        if "stop" in table:
-            read_stop_settings(table["stop"])
-        _hooks(table)
-        return parse_policy_file(table)
-    except ConfigError as error:
-        raise FileError(path, str(error), error.key, error.value, error.allowed) from None
+    return named(path).book()
 
 
 def load_loop_settings(path: str | Path) -> LoopSettings:
     """Return the loop settings of a file's `[loops]` table, or the defaults."""
-    load_policy(path)
-    return _loop_settings(read_table(path))
-
-
-def load_stop_and_hooks(path: str | Path) -> tuple[dict[str, Any], tuple[CommandHook, ...]]:
-    """Return the `[stop]` settings and the `[[hooks]]` of a file."""
-    load_policy(path)
-    table = read_table(path)
-    return read_stop_settings(table.get("stop", {})), _hooks(table)
-
-
-def _loop_settings(table: dict[str, Any]) -> LoopSettings:
-    from rung.detectors.loop_settings import loop_settings_from
-
-    return loop_settings_from(table.get("loops", {}))
-
-
-def _hooks(table: dict[str, Any]) -> tuple[CommandHook, ...]:
-    if "hooks" not in table:
-        return ()
-    from rung.adapters.system.user_hooks import CommandHook
-
-    return read_rows(CommandHook, table["hooks"], "hooks")
+    file = named(path)
+    file.book()
+    return file.loops()
 
 
 def load_rules(path: str | Path) -> None:
     """Install the `[[rules]]` of a file for the whole process."""
     use_rules(*load_policy(path).rules)
-
-
-def read_table(path: str | Path) -> dict[str, Any]:
-    """Read a TOML file; raise FileError if it cannot be read or parsed."""
-    import tomllib
-
-    try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FileError(path, f"is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(path, f"is not TOML: {error}") from None

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.domain.errors import StoreError
+from rung.core.domain.errors import FileError, StoreError
+from rung.wiring.settings_file import CONFIG_FILE, find
 
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 JOURNAL_VARIABLE: Final = "RUNG_JOURNAL"
-CONFIG_FILE: Final = "rung.toml"
 JOURNAL_KEY: Final = "journal"
 
 
@@ -35,7 +35,7 @@ def locate(option: str | None) -> JournalLocation:
         return JournalLocation(option, "--journal")
     if os.environ.get(JOURNAL_VARIABLE):
         return JournalLocation(os.environ[JOURNAL_VARIABLE], JOURNAL_VARIABLE)
-    named = _in_file(Path(CONFIG_FILE))
+    named = _in_file()
     if named:
         return JournalLocation(named, CONFIG_FILE)
     return JournalLocation(str(default_path()), "the default")
@@ -81,16 +81,16 @@ def open_existing(option: str | None) -> Journal:
     return open_journal(at)
 
 
-def _in_file(path: Path) -> str:
-    """Return the top-level key `journal` of rung.toml; the rest of the file is not validated here."""
-    if not path.is_file():
-        return ""
-    from rung.core.domain.errors import FileError
-    from rung.wiring.files import read_table
-
-    value = read_table(path).get(JOURNAL_KEY, "")
+def _in_file() -> str:
+    """Return the key `journal` of the working directory's rung.toml, if it is trusted; the rest is not validated here."""
+    file = find()
+    value = "" if file is None else file.table.get(JOURNAL_KEY, "")
     if not isinstance(value, str):
         raise FileError(
-            path, f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL", JOURNAL_KEY, value, "a path or URL"
+            CONFIG_FILE,
+            f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL",
+            JOURNAL_KEY,
+            value,
+            "a path or URL",
         )
     return value

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.parser import PolicyBook, merge_tables, parse_policy, parse_policy_file
 from rung.core.policy.serializer import policy_table
 from rung.store.settings import setting, settings
-from rung.wiring.files import load_policy
-from rung.wiring.journals import CONFIG_FILE
+from rung.wiring.settings_file import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from rung.store.settings import StoredSetting
 
 POLICY_SETTING: Final = "policy"
+_STORED: Final = ("service", "project")  # layers that operators set
 CACHE_SECONDS: Final = 2.0  # a changed policy takes effect within this time
 
 
@@ -36,8 +35,9 @@ def project_key(project: str) -> str:
 
 
 def file_book() -> PolicyBook:
-    """Return the policies of rung.toml, or the presets if there is no such file."""
-    return load_policy(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else parse_policy_file({})
+    """Return the policies of the working directory's rung.toml, or the presets if there is no such file."""
+    file = find()
+    return parse_policy_file({}) if file is None else file.book()
 
 
 class PolicyStore:
@@ -66,8 +66,12 @@ class PolicyStore:
 
     def effective(self, project: str = "", tool: str = "") -> Policy:
         """Return the effective policy, read now; a tool's settings in the file take precedence."""
-        tables = [layer.table for layer in self.layers(project)]
-        return parse_policy(merge_tables(*tables, dict(self.book.tools.get(tool, {}))))
+        return self._merge(self.layers(project), dict(self.book.tools.get(tool, {})))
+
+    def _merge(self, layers: list[PolicyLayer], tool: dict[str, Any] | None = None) -> Policy:
+        """Return the policy of these layers; those of operators bound those of a file that is not trusted."""
+        policy = parse_policy(merge_tables(*(layer.table for layer in layers), tool or {}))
+        return self.book.limit(policy, *(layer.table for layer in layers if layer.origin in _STORED))
 
     def layers(self, project: str = "") -> list[PolicyLayer]:
         """Return the layers of settings, highest precedence last."""
@@ -87,18 +91,22 @@ class PolicyStore:
 
     def with_stored(self, table: dict[str, Any], project: str = "") -> Policy:
         """Return the policy that would result from storing this table."""
-        tables = [layer.table for layer in self.layers(project)]
-        tables[-1 if project else 1] = table
-        return parse_policy(merge_tables(*tables))
+        layers = self.layers(project)
+        layers[-1] = layers[-1]._replace(table=table)
+        return self._merge(layers)
 
     def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
         """Return every effective value and its origin, by key."""
-        flat = _flatten(policy_table(self.effective(project)))
-        layers: list[tuple[str, dict[str, Any]]] = [(one.origin, _flatten(one.table)) for one in self.layers(project)]
-        return {key: (value, _origin(key, layers)) for key, value in flat.items()}
+        layers = [layer._replace(table=_flatten(layer.table)) for layer in self.layers(project)]
+        stored = [layer for layer in layers if layer.origin in _STORED]
+        wanted = parse_policy(merge_tables(*(layer.table for layer in self.layers(project))))
+        flat, unbounded = _flatten(policy_table(self.effective(project))), _flatten(policy_table(wanted))
+        return {
+            key: (value, _origin(key, layers if value == unbounded.get(key) else stored)) for key, value in flat.items()
+        }
 
 
-def _origin(key: str, layers: list[tuple[str, dict[str, Any]]]) -> str:
+def _origin(key: str, layers: list[PolicyLayer]) -> str:
     short: str = key.removeprefix("budget.")
     for origin, flat in reversed(layers):
         if key in flat or short in flat or (key == "ladder" and any(one in flat for one in ("ladder", "retries"))):

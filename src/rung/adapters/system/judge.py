@@ -14,6 +14,7 @@ from rung.detectors.judging import verdict_in_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rung.core.domain.verdict import Verdict
     from rung.detectors.judging import JudgeCase
@@ -27,12 +28,13 @@ class CommandJudge:
 
     command: Sequence[str] | str
     seconds: float = 120.0
+    cwd: str | Path | None = None  # directory it runs in; by default that of this process
 
     def __call__(self, case: JudgeCase) -> Verdict:
         """Return the command's verdict, or raise JudgeError."""
         argv = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
         try:
-            done = run_command(argv, json.dumps(case.to_json()), seconds=self.seconds)
+            done = run_command(argv, json.dumps(case.to_json()), seconds=self.seconds, cwd=self.cwd)
         except AttemptTimeout:
             raise JudgeError(f"{argv[0]}: no verdict within {self.seconds:g} s") from None
         except OSError as error:

@@ -41,7 +41,7 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
     from rung.crew.conductor_process import rung_command, runtime_dir
     from rung.crew.plan_sync import insert_plan
     from rung.crew.watchdog import CONDUCTOR_PROCESS
-    from rung.wiring.files import read_table
+    from rung.wiring.toml_reader import read_table
 
     at = database or str(plan.with_suffix(".db").resolve())
     with open_crew_table(at, create=True) as table:

@@ -89,7 +89,7 @@ def check(file: Path, *, as_json: bool) -> None:
 def _load(file: Path) -> tuple[Pipeline, Policy]:
     from rung.core.domain.errors import ConfigError, FileError
     from rung.pipeline.runner import load
-    from rung.wiring.files import read_table
+    from rung.wiring.toml_reader import read_table
 
     table = read_table(file)
     try:

@@ -80,6 +80,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     from rung.engine.recover import recover_sync
     from rung.wiring.completion_checks import output_check
 
+    stop, hooks = load_stop_and_hooks(options)
     journal = _open_journal(options)
     policy = _policy(options, journal)
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
@@ -94,7 +95,6 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     stdin = "" if sys.stdin.isatty() else sys.stdin.read()
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
-    stop, hooks = load_stop_and_hooks(options)
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
     ports["check"] = combine_checks(_check(options), output_check(stop, stdin, Path.cwd()))
     if options["ask_service"] and journal is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.user_hooks import CommandHook
@@ -11,18 +10,19 @@ from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 LOG_NAME: Final = "user-hooks.jsonl"
 
 
 def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[CommandHook]]:
     """Return the `[stop]` table and the hooks of the policy file, extended by the options."""
-    from rung.wiring.files import load_stop_and_hooks
-    from rung.wiring.journals import CONFIG_FILE
+    from rung.wiring.settings_file import find, named
 
     name = options["policy_name"]
-    path = CONFIG_FILE if name is None and Path(CONFIG_FILE).is_file() else name
-    stop, hooks = load_stop_and_hooks(path) if path is not None and path not in LADDERS else ({}, ())
+    guards = ("hooks", "stop.judge")  # without them a run would succeed that should not
+    file = find(needs=guards) if name is None else None if name in LADDERS else named(name)
+    stop, hooks = ({}, ()) if file is None else (file.stop(), file.hooks())
     if options["judge"]:
         stop = {**stop, "judge": options["judge"]}
     return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]

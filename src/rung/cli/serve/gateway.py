@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +72,7 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
     from rung.gateway.serve import serve
 
     path = _settings_path(options)
-    reload = (lambda: load_settings(options)) if path is not None else None
+    reload = (lambda: load_settings(options, quiet=True)) if path is not None else None
     serve(settings, _open_journal(options), reload=reload, file=path)
 
 
@@ -122,30 +123,25 @@ def _proxy_exemption() -> dict[str, str]:
     return {"NO_PROXY": exempt, "no_proxy": exempt}
 
 
-def load_settings(options: dict[str, Any]) -> GatewaySettings:
-    """Return the settings of the policy file, overridden by the options."""
+def load_settings(options: dict[str, Any], *, quiet: bool = False) -> GatewaySettings:
+    """Return the settings of the policy file, overridden by the options; `quiet` asks nobody about an untrusted file."""
     try:
         from rung.gateway.settings import settings_from
     except ModuleNotFoundError as error:
         raise ConfigError("gateway", error.name, "installed: pip install 'rung[gateway]'") from None
     from rung.core.classify.classifier import use_rules
-    from rung.core.domain.errors import FileError
     from rung.core.policy.parser import parse_policy_file
-    from rung.wiring.files import read_table
+    from rung.wiring.settings_file import find, named
 
-    path = _settings_path(options)
-    table = read_table(path) if path is not None else {}
-    if options.get("models"):
-        names = [name.strip() for name in options["models"].split(",") if name.strip()]
-        table = {**table, "policy": {**table.get("policy", {}), "models": names}}
+    # A gateway without the keys and budgets that its file sets would be another one.
+    file = named(options["file"]) if options.get("file") else find(needs=("gateway",), quiet=quiet)
+    names = [name.strip() for name in (options.get("models") or "").split(",") if name.strip()]
+    own = {"models": names} if names else {}
     flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai")}
-    try:
-        book = parse_policy_file(table)
+    book = parse_policy_file({"policy": own}) if file is None else file.book(**own)
+    table = {} if file is None else file.table
+    with nullcontext() if file is None else file.errors():
         settings = settings_from(table.get("gateway"), book, loops=table.get("loops"), **flags)
-    except ConfigError as error:
-        if path is None:
-            raise
-        raise FileError(path, str(error), error.key, error.value, error.allowed) from None
     use_rules(*book.rules)
     return settings
 

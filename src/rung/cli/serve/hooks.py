@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.core.domain.errors import ConfigError
 from rung.hooks.data_dir import default_data_dir
 from rung.hooks.install import AGENTS, InstallTarget, is_installed, settings_path
 from rung.hooks.install import install as install_hooks
 from rung.hooks.install import uninstall as uninstall_hooks
-from rung.hooks.resident_client import DEFAULT_PORT, find_server
+from rung.hooks.resident_client import DEFAULT_PORT, connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,9 +46,9 @@ def _install_target(agent: str, *, user: bool, port: int = 0) -> InstallTarget:
 @command.command("install")
 @_agent_argument
 @_scope_option
-@click.option("--http", is_flag=True, help="Have Claude Code post its events to `rung hooks serve` or `rung serve`.")
+@click.option("--http", is_flag=True, help="Ask `rung hooks serve --http` over loopback instead of its Unix socket.")
 @click.option(
-    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port the hooks post to."
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port to ask, with --http."
 )
 def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     """Add the hooks to the settings of AGENT; other settings stay.
@@ -58,12 +57,6 @@ def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     eighth its calls are denied and the session ends as partial. An agent that finishes without evidence is
     asked for it, at most twice a session.
     """
-    if http and agent != "claude-code":
-        raise ConfigError(
-            "--http",
-            agent,
-            "claude-code; the hooks of other agents are commands, which use a running service by themselves",
-        )
     place = _install_target(agent, user=user, port=port if http else 0)
     events = install_hooks(place)
     click.echo(f"{place.settings}: {', '.join(events)}")
@@ -89,32 +82,40 @@ def status() -> None:
             place = _install_target(agent, user=user)
             state = "installed" if is_installed(place) else "not installed"
             click.echo(f"{agent:<12} {'user' if user else 'project':<8} {state:<14} {place.settings}")
-    address = find_server(default_data_dir())
-    click.echo(
-        f"service      {'none: each event starts an interpreter' if address is None else f'listens on port {address[0]}'}"
-    )
+    with connect(default_data_dir()) or nullcontext() as link:
+        click.echo(f"service      {'none: each event starts an interpreter' if link is None else 'running'}")
     log = Path(default_data_dir()) / "crash.log"
     count = len(log.read_bytes().splitlines()) if log.exists() else 0
     click.echo(f"crashes      {count} in {log}")
+    from rung.cli.serve.trust import trust_line
+    from rung.core.domain.errors import FileError
+    from rung.wiring.settings_file import find, known_files
+
+    with suppress(FileError):
+        find(quiet=True)  # has the file of this directory listed
+    for file in known_files():
+        click.echo(f"trust        {trust_line(file)}")
 
 
 @command.command("serve")
+@click.option("--http", is_flag=True, help="Also listen on loopback, for hooks that were installed with --http.")
 @click.option(
     "--port",
     default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="Port to listen on; 0 picks a free port.",
+    help="Port to listen on, with --http; 0 picks a free port.",
 )
-def serve(*, port: int) -> None:
-    """Answer hooks from a resident process until it is stopped. `rung serve` includes this."""
+def serve(*, http: bool, port: int) -> None:
+    """Answer hooks from a resident process until it is stopped. `rung serve` includes this, without --http."""
     from rung.hooks.resident_server import serve as run_server
 
     def on_ready(server: ResidentServer) -> None:
-        click.echo(f"answering hooks of {server.data_dir} at 127.0.0.1:{server.port}; stop with Ctrl-C")
+        also = f" and at 127.0.0.1:{server.port}" if http else ""
+        click.echo(f"answering hooks of {server.data_dir} over its Unix socket{also}; stop with Ctrl-C")
 
     with suppress(KeyboardInterrupt):
-        run_server(default_data_dir(), port, ready=on_ready)
+        run_server(default_data_dir(), port if http else None, ready=on_ready)
 
 
 @command.command("sync")

@@ -27,18 +27,23 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
     type=click.IntRange(1, 65_535),
     help="Port to listen on, with --http.",
 )
+@click.option("--print-token", is_flag=True, help="Print the token that clients need with --http, and exit.")
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
 @click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
-def command(*, http: bool, host: str, port: int, journal_at: str | None, project: str) -> None:
+def command(*, http: bool, host: str, port: int, print_token: bool, journal_at: str | None, project: str) -> None:
     r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
 
-    It uses the policy of this project, and writes to the same journal.
+    It uses the policy of this project, and writes to the same journal. Over HTTP, clients need a token, which is
+    made at the first start and kept in your data directory.
 
     \b
     claude mcp add rung -- rung mcp
     """
+    if print_token:
+        click.echo(_token())
+        return
     try:
-        from rung.mcp.server import make_server, run
+        from rung.mcp.server import make_server, run_http
     except ImportError as error:
         click.echo(f"rung: the MCP server needs an optional package ({error.name}): pip install 'rung[mcp]'", err=True)
         raise SystemExit(2) from None
@@ -52,6 +57,21 @@ def command(*, http: bool, host: str, port: int, journal_at: str | None, project
         policies = PolicyStore(journal)
         policies.pick(name)  # an invalid policy fails here, not in an agent's session
         server = make_server(RecoveryService(journal, lambda: policies.pick(name), project=name), host=host, port=port)
-        if http:
-            click.echo(f"rung: MCP at http://{host}:{port}/mcp", err=True)
-        run(server, http=http, host=host, port=port)
+        if not http:
+            server.run("stdio")
+            return
+        click.echo(f"rung: MCP at http://{host}:{port}/mcp; `rung mcp --print-token` prints the token", err=True)
+        run_http(server, _token(), host=host, port=port)
+
+
+def _token() -> str:
+    """Return the token of MCP clients, beside the journal in the user's data directory."""
+    from rung.core.domain.errors import FileError
+    from rung.wiring.journals import default_path
+    from rung.wiring.secret_file import load_secret
+
+    path = default_path().with_name("mcp.token")
+    try:
+        return load_secret(str(path))
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from None

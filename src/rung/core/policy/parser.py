@@ -23,6 +23,7 @@ from rung.core.domain.settings_schema import (
     read_settings,
     read_table,
 )
+from rung.core.policy.bounds import bounded
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import TEMPLATES, Policy, preset
 from rung.core.policy.presets import LADDERS
@@ -159,11 +160,22 @@ class PolicyBook:
     projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
     rules: UserRules = field(default_factory=lambda: _user_rules([]))
+    limits: Table | None = None  # settings that bound the file's, which nobody has trusted; None: it is trusted
 
     def policy_for(self, project: str = "", tool: str = "") -> Policy:
         """Return the policy for a project and a tool; the tool's settings override the project's."""
         overrides = [table for table in (self.projects.get(project), self.tools.get(tool)) if table]
-        return parse_policy(merge_tables(self.settings, *overrides)) if overrides else self.default
+        return self.limit(parse_policy(merge_tables(self.settings, *overrides))) if overrides else self.default
+
+    def limit(self, policy: Policy, *trusted: Table) -> Policy:
+        """Return a policy with settings of this file, bounded by the limits and these tables unless it is trusted."""
+        return policy if self.limits is None else bounded(policy, parse_policy(merge_tables(self.limits, *trusted)))
+
+    def with_base(self, base: Mapping[str, Any]) -> PolicyBook:
+        """Return the book with these settings wherever the file leaves a setting open."""
+        settings = {**base, **self.settings}
+        book = replace(self, settings=settings, limits=None if self.limits is None else {**base, **self.limits})
+        return replace(book, default=book.limit(parse_policy(settings)))
 
 
 def _user_rules(rows: object) -> UserRules:
@@ -177,10 +189,10 @@ FILE_KEYS: Final = (
 )  # fmt: skip
 
 
-def parse_policy_file(table: object) -> PolicyBook:
+def parse_policy_file(table: object, limits: Table | None = None) -> PolicyBook:
     """Parse and check the tables `policy`, `ladder`, `projects`, `tools` and `rules` of a policy file.
 
-    The other tables (`FILE_KEYS`) are read by the packages that use them.
+    The other tables (`FILE_KEYS`) are read by the packages that use them. `limits` bound a file that is not trusted.
     """
     source = read_table(table, "file")
     check_keys(source, FILE_KEYS, "file")
@@ -195,11 +207,12 @@ def parse_policy_file(table: object) -> PolicyBook:
         projects=_tables_by_name(source.get("projects", {}), "projects"),
         tools=_tables_by_name(source.get("tools", {}), "tools"),
         rules=_user_rules(source.get("rules", [])),
+        limits=limits,
     )
     for section, tables in (("projects", book.projects), ("tools", book.tools)):
         for name, overrides in tables.items():
             parse_policy(overrides, f"{section}.{name}")  # valid alone implies valid as an override
-    return book
+    return replace(book, default=book.limit(book.default))
 
 
 def merge_tables(*tables: Table) -> Table:
