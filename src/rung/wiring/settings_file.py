@@ -165,7 +165,7 @@ def find(directory: str | Path = "", *, needs: tuple[str, ...] = (), quiet: bool
     return file
 
 
-def look_at(path: str | Path) -> SettingsFile:
+def inspect_file(path: str | Path) -> SettingsFile:
     """Return a file whole, with the decision about it and the names of what needs trust; asks nobody."""
     path = Path(path)
     path = trust.located(path / CONFIG_FILE if path.is_dir() else path)
@@ -183,7 +183,7 @@ def known_files() -> list[SettingsFile]:
     files = []
     for path in trust.known_paths():
         with suppress(FileError):
-            files.append(look_at(path))
+            files.append(inspect_file(path))
     return files
 
 

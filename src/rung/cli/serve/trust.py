@@ -44,9 +44,9 @@ def command(path: Path, *, action: str | None, as_json: bool) -> None:
         elif files:
             click.echo("\n".join(map(trust_line, files)))
         return
-    file = settings_file.look_at(path)
+    file = settings_file.inspect_file(path)
     trust.decide(file.path, file.content, _DECISIONS[action])
-    file = settings_file.look_at(path)
+    file = settings_file.inspect_file(path)
     if as_json:
         print_json(trust_json(file))
     else:
