@@ -16,6 +16,7 @@ from rung.core.domain.request import Request
 from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
+from rung.core.recovery.stream_rules import why_not_resume
 from rung.gateway.http.pool import upstream_key_header
 from rung.gateway.inbound_request import NotJson, headers_for_upstream
 from rung.gateway.outbound import Outbound
@@ -50,6 +51,7 @@ class BodyRewriter:
         self._settings = proxied.upstreams.settings
         self._original = proxied.original
         self._text_so_far = proxied.text_so_far
+        self._has_received = proxied.has_received
         self._summarise = summarise
         self._bodies: dict[str, tuple[bytes, str]] = {}  # body and its model, by digest
         self._base: dict[str, Any] | None = None  # current body without a resume message
@@ -130,6 +132,10 @@ class BodyRewriter:
         """Append a user turn that quotes the answer so far to every further request."""
         failure = incident.failure
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
+        choices = self.inbound.wire.bodies.choices(self.inbound.parsed())
+        why_not = why_not_resume(failure, received=self._has_received(), choices=choices)
+        if why_not:
+            raise RungNotApplicable(why_not)
         text = self._text_so_far()
         message = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
         self._resume_message = message + (RESUME_QUOTE.format(said=text) if text else "")

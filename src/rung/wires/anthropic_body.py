@@ -131,6 +131,11 @@ def merge(parts: Sequence[Body]) -> Body:
     return merged
 
 
+def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
+    """Return the number of requested alternatives."""
+    return 1
+
+
 def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP

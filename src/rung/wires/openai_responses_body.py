@@ -96,17 +96,23 @@ def validate(response: Body) -> Evidence | None:
         return Evidence(text=text, code=str(failure.get("code") or "server_error"), phase=Phase.RESULT)
     if status not in (None, "completed", "cancelled", *_PENDING_STATUSES):
         return Evidence(text=f"the response is {status}", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-    if status == "completed" and not text_of(response) and not any(_is_output(item) for item in _output(response)):
+    if status == "completed" and not has_output(response):
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     error = next((error for item in _output(response) if (error := call_error(item))), "")
     return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT) if error else None
 
 
-def _is_output(item: Mapping[str, Any]) -> bool:
-    """Return whether an item is output: a refusal, a tool call, or anything but reasoning."""
-    if item.get("type") == "message":
-        return any(isinstance(part, dict) and part.get("type") == "refusal" for part in item.get("content") or ())
-    return item.get("type") != "reasoning"
+def has_output(response: Body) -> bool:
+    """Return whether a response has output: text, a refusal, audio, a tool call, or any item but reasoning."""
+    return any(
+        item.get("type") != "reasoning" if item.get("type") != "message" else _has_content(item)
+        for item in _output(response)
+    )
+
+
+def _has_content(message: Mapping[str, Any]) -> bool:
+    parts = [part for part in message.get("content") or () if isinstance(part, dict)]
+    return any(part.get("type") != "output_text" or part.get("text") for part in parts)
 
 
 def call_error(item: Mapping[str, Any]) -> str:
@@ -127,6 +133,11 @@ def merge(parts: Sequence[Body]) -> Body:
         merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
         merged |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
     return merged
+
+
+def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
+    """Return the number of requested alternatives."""
+    return 1
 
 
 def error_body(status: int, message: str) -> Body:
