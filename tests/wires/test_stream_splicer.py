@@ -148,3 +148,19 @@ def test_a_splice_keeps_one_message() -> None:
         == "one two three four"
     )
     assert events[-1]["type"] == "message_stop"
+
+
+def test_usage_that_the_client_did_not_ask_for() -> None:
+    """A usage chunk that the gateway asked for is counted, and not passed on."""
+    chunks: list[Any] = [{"choices": [{"index": 0, "delta": {"content": "hi"}}]}]
+    chunks += [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"prompt_tokens": 3}},
+    ]
+    stream = ChatStream()
+    stream.hides_usage = True
+    data = b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks) + b"data: [DONE]\n\n"
+    out = passed(stream, data, []) + stream.finish()
+    assert stream.attempt_usage == {"prompt_tokens": 3}
+    assert b"usage" not in out
+    assert out.endswith(b"data: [DONE]\n\n")

@@ -50,8 +50,7 @@ class BodyRewriter:
         self.policy = policy
         self._settings = proxied.upstreams.settings
         self._original = proxied.original
-        self._text_so_far = proxied.text_so_far
-        self._has_received = proxied.has_received
+        self._proxied = proxied
         self._summarise = summarise
         self._bodies: dict[str, tuple[bytes, str]] = {}  # body and its model, by digest
         self._base: dict[str, Any] | None = None  # current body without a resume message
@@ -133,10 +132,12 @@ class BodyRewriter:
         failure = incident.failure
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
         choices = self.inbound.wire.bodies.choices(self.inbound.parsed())
-        why_not = why_not_resume(failure, received=self._has_received(), choices=choices)
+        stream, received = self._proxied.stream, self._proxied.has_received()
+        has_media = stream is not None and stream.has_media
+        why_not = why_not_resume(failure, received=received, choices=choices, has_media=has_media)
         if why_not:
             raise RungNotApplicable(why_not)
-        text = self._text_so_far()
+        text = self._proxied.text_so_far()
         message = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
         self._resume_message = message + (RESUME_QUOTE.format(said=text) if text else "")
         self._resume_message += "\n" * len(incident.failures)  # the engine rejects an unchanged request

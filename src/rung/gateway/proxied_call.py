@@ -48,6 +48,7 @@ _BAD_GATEWAY: Final = 502
 _EVENT_STREAM: Final = b"text/event-stream"
 _BLANK_LINE: Final = b"\n\n"  # ends an event at the end of a transfer that lacks it
 _END_SECONDS: Final = 5.0  # after the stop reason: what else belongs to the response follows at once
+_COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a complete response
 _DRAIN_SECONDS: Final = 1.0  # after the terminal event: a connection whose transfer ends can be used again
 
 
@@ -103,7 +104,7 @@ class ProxiedCall:
             try:
                 response = await self._open(outbound, timer)
                 try:
-                    if response.status == _OK and header_of(response, b"content-type").startswith(_EVENT_STREAM):
+                    if response.status == _OK and self._is_event_stream(response):
                         await self._relay(response, timer)
                         return None
                     return await self._read_whole(response, resumed=outbound.is_resume)
@@ -209,6 +210,11 @@ class ProxiedCall:
 
     # -- streams -----------------------------------------------------------------------------------------
 
+    def _is_event_stream(self, response: UpstreamResponse) -> bool:
+        """Return whether a response is a stream; without a content type, whether one was requested."""
+        kind = header_of(response, b"content-type").lower()
+        return kind.startswith(_EVENT_STREAM) or (not kind and self.inbound.is_stream)
+
     def _splicer(self) -> StreamSplicer:
         if self.stream is None:
             wire, settings = self.inbound.wire, self.upstreams.settings
@@ -227,6 +233,7 @@ class ProxiedCall:
             rest = await self._read_events(response, stream, timer)
         finally:
             self.usage = stream.reported_usage()
+        timer.start_phase(IDLE, _COMPLETE_SECONDS)
         await self._finish_stream(stream, rest)
         if not response.ended:
             with suppress(AttemptError, OSError):
@@ -253,7 +260,9 @@ class ProxiedCall:
             if stream.ended or not chunk:
                 text = f"stream ended without {self.inbound.wire.end_marker}"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
-            if data and timer.phase != IDLE:
+            if not stream.is_interrupted():
+                timer.start_phase(IDLE, _COMPLETE_SECONDS)
+            elif data and timer.phase != IDLE:
                 timer.start_phase(IDLE, idle_seconds)
             timer.restart()
 

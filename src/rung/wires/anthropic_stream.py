@@ -174,7 +174,7 @@ class AnthropicStream(StreamSplicer):
                 if error:
                     return self.reject_call(error, "content_block_stop", data, raw)
                 self.tool_calls.append((name, arguments))
-        events, self._held, self._block_type = [*self._held, (data, raw)], [], ""
+        events, self._held, self._held_size, self._block_type = [*self._held, (data, raw)], [], 0, ""
         if kind in _THINKING_BLOCKS and self.resumed:
             return b""
         out = self._text(self.overlap.close()) if self.resumed else b""

@@ -11,6 +11,7 @@ from rung.wires.wire_json import data_event, int_or_zero, object_field, object_l
 
 _CALL_FIELDS: Final = ("tool_calls", "function_call")
 _NO_OUTPUT: Final = frozenset({"role", *REASONING_FIELDS})
+_TEXT_FIELDS: Final = _NO_OUTPUT | {"content", "refusal", "annotations", *_CALL_FIELDS}
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
 
 
@@ -88,6 +89,7 @@ class ChatStream(StreamSplicer):
         if not is_output(delta):
             return self.buffer(raw)
         self.passthrough = True
+        self.has_media = self.has_media or any(delta.get(key) for key in delta if key not in _TEXT_FIELDS)
         self.record_text(_text_of(delta))
         return self.release_content(raw)
 
@@ -101,6 +103,8 @@ class ChatStream(StreamSplicer):
         if len(self._stops) >= self.choices:
             cut = [reason for reason in self._stops.values() if reason not in self.good_stops]
             self.stop_reason = (cut or list(self._stops.values()))[0]
+        if self.hides_usage and not choices:
+            return b""
         has_output = out or any(is_output(object_field(choice, "delta")) for choice in choices)
         return self.release_content(out + raw) if has_output or self._stops else self.buffer(raw)
 
@@ -137,6 +141,8 @@ class ChatStream(StreamSplicer):
         self.stop_reason = reason or self.stop_reason
         self.had_nontext = self.had_nontext or is_output(delta) or self.stop_reason != "stop"
         out = self._release_calls(calls)
+        if self.hides_usage and not object_list(data, "choices"):
+            return out
         if not self.resumed:
             self.record_text(_text_of(delta))
             self._end_events.append(raw)
@@ -150,7 +156,7 @@ class ChatStream(StreamSplicer):
         return out
 
     def _release_calls(self, calls: list[tuple[str, object]]) -> bytes:
-        held, self._held = [event for event in self._held if event[1]], []
+        held, self._held, self._held_size = [event for event in self._held if event[1]], [], 0
         self.tool_calls += calls
         if not held:
             return b""

@@ -154,6 +154,7 @@ class ResponsesStream(StreamSplicer):
         elif kind not in _SERVER_ITEMS:
             self.tool_calls.append((str(item.get("name") or kind), item.get("input") or item.get("action")))
         events = [*self._held.pop(place), (name, data, raw)]
+        self._held_size = 0
         if kind == "reasoning" and self.resumed:
             return b""
         out = self._text(self.overlap.close()) if self.resumed else b""

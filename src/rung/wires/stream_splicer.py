@@ -49,6 +49,8 @@ class StreamSplicer:
         self.accepts_invalid_calls = False
         self.check_call: Callable[[str, object], str] = _no_check  # returns a message about a complete call, or ""
         self.had_nontext = False  # the response ends with something other than text
+        self.has_media = False  # the client has received audio or images, which cannot be continued
+        self.hides_usage = False  # the client did not ask for usage
         self.passthrough = False  # the current events are text of a block that the client has open
         self.usage: dict[str, Any] = {}  # reported by the current attempt
         self.overlap = OverlapFilter("")
@@ -239,6 +241,15 @@ class StreamSplicer:
         return fork
 
     # -- usage ---------------------------------------------------------------------------------------------
+
+    @property
+    def attempt_usage(self) -> dict[str, Any]:
+        """Usage that the current attempt has reported at its end."""
+        return self.usage if self.stop_reason else {}
+
+    def started_usage(self) -> dict[str, Any]:
+        """Return the usage that the current attempt has reported so far, at its beginning."""
+        return self.usage
 
     def reported_usage(self) -> dict[str, Any]:
         """Return the usage of the current attempt; without its own count, its output is estimated."""

@@ -14,7 +14,6 @@ from tests.wires.strict import PATHS
 if TYPE_CHECKING:
     import socket
 
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
 WORDS = ["one", " two", " three", " four"]
 TEXT = "".join(WORDS)
 EMPTY: dict[str, dict[str, Any]] = {
@@ -36,7 +35,8 @@ class Reply(NamedTuple):
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
         """Send the reply; return whether the connection stays usable."""
         stopped.wait(self.delay)
-        connection.sendall(HEAD.replace(b"200", str(self.status).encode()) % self.kind)
+        kind = b"content-type: " + self.kind + b"\r\n" if self.kind else b""
+        connection.sendall(b"HTTP/1.1 %d OK\r\n%btransfer-encoding: chunked\r\n\r\n" % (self.status, kind))
         if self.body:
             connection.sendall(b"%x\r\n%b\r\n" % (len(self.body), self.body))
         if self.ending == "complete":

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rung.gateway import proxied_call
-from tests.gateway.behind import WIRES
-from tests.security.upstream.scripted import TEXT, Reply, answer, written
+from tests.gateway.behind import TIMEOUTS, WIRES
+from tests.security.upstream.scripted import TEXT, Reply, Rig, answer, written
 from tests.wires.strict import streamed
-
-if TYPE_CHECKING:
-    from tests.security.upstream.scripted import Rig
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -68,3 +64,19 @@ def test_a_malformed_event_amid_good_ones(rig: Rig, wire: str, bad: str) -> None
     assert "odd" not in text
     assert rig.asked == 2
     assert TEXT.partition(" three")[0] in json.dumps(rig.upstream.requests[1])
+
+
+def test_a_short_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle timeout that is shorter than the wait for the terminal event does not fail a complete response."""
+    monkeypatch.setattr(proxied_call, "_END_SECONDS", 0.6)
+    with Rig(Reply(written(answer("chat")[:-1]), "open"), timeouts={**TIMEOUTS, "idle": 0.3}) as rig:
+        assert streamed("chat", rig.stream("chat")).text == TEXT
+        assert rig.asked == 1
+
+
+@pytest.mark.parametrize("kind", [b"Text/Event-Stream; charset=utf-8", b""])
+def test_other_content_types(rig: Rig, kind: bytes) -> None:
+    """A stream with its content type in capitals, or without one, is a stream."""
+    rig.upstream.use(Reply(written(answer("messages")), kind=kind))
+    assert streamed("messages", rig.stream("messages")).text == TEXT
+    assert rig.asked == 1

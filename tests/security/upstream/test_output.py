@@ -75,3 +75,13 @@ def test_images_that_come_whole(rig: Rig) -> None:
     rig.upstream.use(Reply(json.dumps(body).encode(), kind=b"application/json"))
     got = httpx.post(rig.url + PATHS["chat"], json={"model": "small", "messages": []}, timeout=60)
     assert (got.json(), rig.asked) == (body, 1)
+
+
+@pytest.mark.parametrize("kind", ["audio", "images"])
+def test_media_are_not_continued(rig: Rig, kind: str) -> None:
+    """A stream that breaks after audio or images ends with an error: nothing can go on with them."""
+    rig.upstream.use(Reply(written([*chat({"role": "assistant"}, DELTAS[kind])[:2]]), "cut"))
+    text = rig.stream("chat")
+    assert text.count(json.dumps(DELTAS[kind])) == 1
+    assert "error" in json.loads(events_of(text)[-1][1])
+    assert rig.asked == 1

@@ -42,10 +42,12 @@ def is_repeated_mistake(evidence: Evidence, *, mistakes: int) -> bool:
     return is_mistake(evidence) and mistakes >= MISTAKE_REPEATS
 
 
-def why_not_resume(failure: Failure, *, received: bool, choices: int) -> str:
+def why_not_resume(failure: Failure, *, received: bool, choices: int, has_media: bool) -> str:
     """Return why an answer cannot be resumed; empty if it can. `received`: a part of it was received."""
     if choices > 1:
         return "several choices cannot be resumed: a continuation continues one text"
+    if has_media:
+        return "audio and images cannot be resumed"
     if not received and failure.kind in INFRASTRUCTURE_KINDS:
         return "nothing was received that can be resumed"
     return ""
