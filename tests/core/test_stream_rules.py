@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.policy.parser import parse_policy
@@ -17,6 +20,7 @@ from rung.core.recovery.stream_rules import (
     is_repeated_mistake,
     is_usable_when_broken,
     seen_by_client,
+    why_not_resume,
 )
 
 
@@ -100,3 +104,26 @@ def test_what_the_client_has_seen() -> None:
     """A failure of the call becomes one of the stream once the client has output; other phases stay."""
     assert seen_by_client(Evidence(phase=Phase.CALL)) == Evidence(phase=Phase.STREAM, output_started=True)
     assert seen_by_client(Evidence(phase=Phase.RESULT)) == Evidence(phase=Phase.RESULT, output_started=True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, ""),
+        ({"choices": 2}, "several choices"),
+        ({"has_media": True}, "audio and images"),
+        ({"received": False}, "nothing was received"),
+    ],
+)
+def test_what_cannot_be_resumed(facts: dict[str, Any], reason: str) -> None:
+    """An answer is resumed only if a part of one text was received, and neither audio nor images."""
+    failure = classify(Evidence(text="cut", finding=Kind.STREAM_INTERRUPTED))
+    why = why_not_resume(failure, **{"received": True, "choices": 1, "has_media": False, **facts})
+    assert why.startswith(reason)
+    assert bool(why) is bool(reason)
+
+
+def test_a_mistake_is_resumed_without_a_part() -> None:
+    """A model that gave no output is asked to go on although nothing was received."""
+    failure = classify(Evidence(text="empty", finding=Kind.PARTIAL_OUTPUT))
+    assert not why_not_resume(failure, received=False, choices=1, has_media=False)

@@ -7,7 +7,6 @@ whether it succeeded.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -26,6 +25,7 @@ from rung.core.recovery.stream_rules import (
     seen_by_client,
 )
 from rung.gateway import response as responses
+from rung.gateway.http.answer_reading import drain, parse_answer, read_rest
 from rung.gateway.http.port import header_of, read_body, text_headers
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
@@ -47,9 +47,7 @@ _BAD_REQUEST: Final = 400
 _BAD_GATEWAY: Final = 502
 _EVENT_STREAM: Final = b"text/event-stream"
 _BLANK_LINE: Final = b"\n\n"  # ends an event at the end of a transfer that lacks it
-_END_SECONDS: Final = 5.0  # after the stop reason: what else belongs to the response follows at once
 _COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a complete response
-_DRAIN_SECONDS: Final = 1.0  # after the terminal event: a connection whose transfer ends can be used again
 
 
 class ProxiedCall:
@@ -138,7 +136,7 @@ class ProxiedCall:
             raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
         if response.status != _OK:
             return reply
-        body = _parse_object(data, response)
+        body = parse_answer(data, response)
         self.usage = object_field(body, "usage")
         evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
         if evidence is None or self._is_accepted(evidence):
@@ -235,17 +233,13 @@ class ProxiedCall:
             self.usage = stream.reported_usage()
         timer.start_phase(IDLE, _COMPLETE_SECONDS)
         await self._finish_stream(stream, rest)
-        if not response.ended:
-            with suppress(AttemptError, OSError):
-                async with asyncio.timeout(_DRAIN_SECONDS):
-                    while await response.read_chunk():
-                        pass
+        await drain(response)
 
     async def _read_events(self, response: UpstreamResponse, stream: StreamSplicer, timer: PhaseTimer) -> bytes:
         """Relay events until the terminal one, or the end of the transfer; return what was not yet written."""
         idle_seconds = self.upstreams.settings.timeouts.idle
         while True:
-            chunk = await (response.read_chunk() if stream.is_interrupted() else _read_rest(response))
+            chunk = await (response.read_chunk() if stream.is_interrupted() else read_rest(response))
             data = stream.feed(chunk or _BLANK_LINE)
             if not stream.is_interrupted() and (
                 stream.ended or stream.error is not None or stream.malformed or not chunk
@@ -317,24 +311,3 @@ class ProxiedCall:
         ):
             return
         await writer.write(self.inbound.wire.ping)
-
-
-async def _read_rest(response: UpstreamResponse) -> bytes:
-    """Read on after the stop reason. A transfer that breaks or stays open then is complete all the same."""
-    try:
-        async with asyncio.timeout(_END_SECONDS):
-            return await response.read_chunk()
-    except (AttemptError, OSError):
-        return b""
-
-
-def _parse_object(data: bytes, response: UpstreamResponse) -> dict[str, Any]:
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        kind = header_of(response, b"content-type").decode("latin-1") or "no content type"
-        text = f"response body is incomplete: {len(data)} bytes of {kind} that are not JSON"
-        raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED) from None
-    if not isinstance(body, dict):
-        raise AttemptError("response body is not a JSON object", finding=Kind.SERVER_ERROR)
-    return body

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rung.wires.sse import data_of
-from rung.wires.stream_splicer import CHARACTERS_PER_TOKEN, DONE, StreamSplicer
+from rung.wires.stream_splicer import DONE, StreamSplicer
+from rung.wires.stream_usage import CHARACTERS_PER_TOKEN
 from rung.wires.wire_json import named_event, object_field, parse_json
 
 _THINKING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import OverlapFilter
 from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
-from rung.wires.wire_json import add_usage, int_or_zero, parse_event_json
+from rung.wires.stream_usage import StreamUsage
+from rung.wires.wire_json import parse_event_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,26 +23,23 @@ if TYPE_CHECKING:
     from rung.wires.sse import ServerSentEvent
 
 MAX_BUFFERED_BYTES: Final = 512 * 1024  # buffered before the first content; more is released
-CHARACTERS_PER_TOKEN: Final = 4
 DONE: Final = "[DONE]"  # name given to the marker that has no JSON
 _SILENT: Final = Evidence(text="the response is empty", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
 
-class StreamSplicer:
+class StreamSplicer(StreamUsage):
     """Base class of the splicers: reads events, buffers and releases them."""
 
     good_stops: frozenset[str]  # stop reasons of a complete response
-    input_tokens_key: str  # key of the input tokens in the usage object
-    output_tokens_key: str
     has_names = True  # events are named after the `type` of their data
 
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
+        super().__init__()
         self.buffer_tool_calls = buffer_tool_calls
         self.choices = choices  # requested alternatives; more than one cannot be spliced
         self.resumed = 0  # number of earlier attempts that sent content to the client
         self.started = False  # the client has received content
         self.tool_calls: list[tuple[str, object]] = []  # complete calls that the client has received
-        self.stop_reason = ""  # reported by the model
         self.ended = False  # the stream has sent its terminal event
         self.error: tuple[str, str] | None = None  # name and data of an error event
         self.malformed = False  # the stream has an event that is not valid JSON
@@ -52,7 +50,6 @@ class StreamSplicer:
         self.has_media = False  # the client has received audio or images, which cannot be continued
         self.hides_usage = False  # the client did not ask for usage
         self.passthrough = False  # the current events are text of a block that the client has open
-        self.usage: dict[str, Any] = {}  # reported by the current attempt
         self.overlap = OverlapFilter("")
         self._texts: list[str] = []
         self._reader = EventReader()
@@ -60,9 +57,6 @@ class StreamSplicer:
         self._buffered_size = 0
         self._held_size = 0
         self._end_events: list[bytes] = []
-        self._characters = 0  # of output in the current attempt
-        self._earlier_usage: dict[str, Any] = {}
-        self._unreported_inputs = 0  # earlier attempts whose input tokens are not known
         self._with_invalid_call: StreamSplicer | None = None  # copy that passes the invalid call on
         self._invalid_part: list[bytes] = []  # what the copy would send
 
@@ -75,7 +69,7 @@ class StreamSplicer:
 
     def begin_attempt(self) -> bytes:
         """Start another attempt. Return the bytes that close what cannot be continued."""
-        self._count_earlier_usage()
+        self.count_earlier_usage()
         closing = b""
         if self.started:
             self.resumed += 1
@@ -239,43 +233,6 @@ class StreamSplicer:
             if isinstance(value, list | dict):
                 setattr(fork, name, value.copy())
         return fork
-
-    # -- usage ---------------------------------------------------------------------------------------------
-
-    @property
-    def attempt_usage(self) -> dict[str, Any]:
-        """Usage that the current attempt has reported at its end."""
-        return self.usage if self.stop_reason else {}
-
-    def started_usage(self) -> dict[str, Any]:
-        """Return the usage that the current attempt has reported so far, at its beginning."""
-        return self.usage
-
-    def reported_usage(self) -> dict[str, Any]:
-        """Return the usage of the current attempt; without its own count, its output is estimated."""
-        if not self.usage or self.stop_reason:
-            return self.usage
-        return {**self.usage, self.output_tokens_key: self._characters // CHARACTERS_PER_TOKEN}
-
-    def total_usage(self) -> dict[str, Any]:
-        """Return the usage of all attempts. Where an attempt did not report its input, it is estimated."""
-        inputs, outputs = self.input_tokens_key, self.output_tokens_key
-        total = add_usage(self._earlier_usage, self.usage)
-        if self._unreported_inputs:
-            quoted = int_or_zero(self._earlier_usage.get(outputs))  # later requests quote the text so far
-            estimate = max(0, int_or_zero(self.usage.get(inputs)) - quoted)
-            total[inputs] = int_or_zero(total.get(inputs)) + estimate * self._unreported_inputs
-        if "total_tokens" in total:
-            total["total_tokens"] = int_or_zero(total.get(inputs)) + int_or_zero(total.get(outputs))
-        return total
-
-    def _count_earlier_usage(self) -> None:
-        """Add the usage of the attempt before: as reported, else by the length of its output."""
-        if self._characters or self.usage:
-            usage = self.reported_usage() or {self.output_tokens_key: self._characters // CHARACTERS_PER_TOKEN}
-            self._unreported_inputs += self.input_tokens_key not in usage
-            self._earlier_usage = add_usage(self._earlier_usage, usage)
-        self.usage, self._characters = {}, 0
 
 
 def _no_check(name: str, arguments: object) -> str:  # noqa: ARG001  # the default of check_call

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rung.gateway import proxied_call
+from rung.gateway.http import answer_reading
 from tests.gateway.behind import TIMEOUTS, WIRES
 from tests.security.upstream.scripted import TEXT, Reply, Rig, answer, written
 from tests.wires.strict import streamed
@@ -26,7 +26,7 @@ def test_a_stop_reason_without_the_terminal_event(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, wire: str, ending: str
 ) -> None:
     """After its stop reason a response is complete: it is not asked for again, and the client gets the terminal event."""
-    monkeypatch.setattr(proxied_call, "_END_SECONDS", 0.05)
+    monkeypatch.setattr(answer_reading, "END_SECONDS", 0.05)
     rig.upstream.use(Reply(written(answer(wire)[:-1]), ending))
     assert streamed(wire, rig.stream(wire)).text == TEXT
     assert rig.asked == 1
@@ -68,7 +68,7 @@ def test_a_malformed_event_amid_good_ones(rig: Rig, wire: str, bad: str) -> None
 
 def test_a_short_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """An idle timeout that is shorter than the wait for the terminal event does not fail a complete response."""
-    monkeypatch.setattr(proxied_call, "_END_SECONDS", 0.6)
+    monkeypatch.setattr(answer_reading, "END_SECONDS", 0.6)
     with Rig(Reply(written(answer("chat")[:-1]), "open"), timeouts={**TIMEOUTS, "idle": 0.3}) as rig:
         assert streamed("chat", rig.stream("chat")).text == TEXT
         assert rig.asked == 1
