@@ -222,7 +222,7 @@ class ProxiedCall:
         return self.stream
 
     async def _relay(self, response: UpstreamResponse, timer: PhaseTimer) -> None:
-        """Relay a stream to the client; only its terminal event makes it a success, not the end of the data."""
+        """Relay a stream to the client; only its stop reason makes it a success, not the end of the data."""
         stream = self._splicer()
         stream.accepts_invalid_calls = self.mistakes >= MISTAKE_REPEATS
         self.writer.headers = responses.headers_for_client(response.raw_headers)

@@ -83,6 +83,7 @@ class ChatStream(StreamSplicer):
         if self.buffer_tool_calls and any(delta.get(key) for key in _CALL_FIELDS):
             self._held.append((data, raw))
             self.count_held(raw)
+            self.passthrough = False
             return b""
         if self.resumed:
             return self._resumed(delta)

@@ -95,7 +95,7 @@ class StreamSplicer(StreamUsage):
         return out[0] if len(out) == 1 else b"".join(out)
 
     def _process(self, event: ServerSentEvent) -> bytes:
-        """Process one event; raise ValueError if its data is neither JSON nor a known marker."""
+        """Process one event; raise ValueError if it is malformed."""
         name, data, raw = event
         if data[:1] not in (b"{", b"["):
             return raw if self.started and not data else b""  # a comment; other data is no JSON object
@@ -109,7 +109,9 @@ class StreamSplicer(StreamUsage):
         if not self.has_names:
             return self._handle("", value, raw)
         kind = value.get("type")
-        if isinstance(kind, str) and (encoded := kind.encode("utf-8", "replace")) != name:
+        if isinstance(kind, str) and (encoded := kind.encode()) != name:
+            if not kind.isprintable():
+                raise ValueError("the type of an event has control characters")
             name, raw = encoded, build_event(encoded, data.split(b"\n"))
         return self._handle(name.decode(), value, raw)
 

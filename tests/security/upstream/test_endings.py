@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
@@ -50,8 +51,15 @@ def test_a_connection_is_used_again(rig: Rig, wire: str) -> None:
     assert (rig.asked, rig.upstream.connections <= 1) == (3, True)
 
 
-@pytest.mark.parametrize("bad", ['{"odd": {"type": "content_block_del', '{"odd": \udcff}', '{"odd":' * 5_000])
-@pytest.mark.parametrize("wire", WIRES)
+MALFORMED = ['{"odd": {"type": "content_block_del', '{"odd": \udcff}', '{"odd":' * 5_000]
+FORGED = '{"type": "odd\\n\\ndata: odd"}'  # its name would be two events
+
+
+@pytest.mark.parametrize(
+    ("wire", "bad"),
+    [*product(WIRES, MALFORMED), ("messages", FORGED), ("responses", FORGED)],
+    ids=lambda value: value[:9],
+)
 def test_a_malformed_event_amid_good_ones(rig: Rig, wire: str, bad: str) -> None:
     """An event that is not JSON, in the middle of one read, never reaches the client; the answer is completed."""
     events = written(answer(wire)).split(b"\n\n")
