@@ -84,7 +84,7 @@ def build_request(model: str, text: str, tokens: int) -> Body:
 
 def text_of(response: Body) -> str:
     """Return the text of a response."""
-    return "".join(block.get("text", "") for block in _blocks(response) if block.get("type") == "text")
+    return "".join(str(block.get("text") or "") for block in _blocks(response) if block.get("type") == "text")
 
 
 def tool_calls(response: Body) -> list[tuple[str, object]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
-from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
+from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, object_list, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,8 +64,8 @@ def text_of(response: Body) -> str:
     return "".join(
         str(part.get("text", ""))
         for item in _output(response)
-        for part in item.get("content") or ()
-        if item.get("type") == "message" and isinstance(part, dict)
+        for part in object_list(item, "content")
+        if item.get("type") == "message"
     )
 
 
@@ -111,8 +111,7 @@ def has_output(response: Body) -> bool:
 
 
 def _has_content(message: Mapping[str, Any]) -> bool:
-    parts = [part for part in message.get("content") or () if isinstance(part, dict)]
-    return any(part.get("type") != "output_text" or part.get("text") for part in parts)
+    return any(part.get("type") != "output_text" or part.get("text") for part in object_list(message, "content"))
 
 
 def call_error(item: Mapping[str, Any]) -> str:
@@ -156,7 +155,7 @@ def _join_items(before: list[Body], after: list[Body]) -> list[Body]:
     if not before or not after or not before[-1].get("type") == after[0].get("type") == "message":
         return [*before, *after]
     last, first = before[-1], after[0]
-    parts, more = list(last.get("content") or ()), list(first.get("content") or ())
+    parts, more = object_list(last, "content"), object_list(first, "content")
     if parts and more and parts[-1].get("type") == more[0].get("type") == "output_text":
         text, rest = str(parts[-1].get("text", "")), str(more[0].get("text", ""))
         parts[-1] = {**parts[-1], "text": text + without_overlap(text, rest)}

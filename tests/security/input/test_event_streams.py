@@ -139,3 +139,21 @@ def test_a_long_event_in_small_pieces() -> None:
     for _ in range(4_000):
         reader.feed(b"x" * 4_000)
     assert reader.oversized
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 5, "x", [], {}, [5], [None], [{"type": "text", "text": 5}], [{"type": "output_text", "text": {}}]]
+)
+@pytest.mark.parametrize("wire", WIRES)
+def test_whole_answers_with_odd_content(wire: str, odd: Any) -> None:
+    """A whole answer whose content has another type than its wire defines is judged, read, merged and replayed."""
+    item = {"type": "message", "content": odd}
+    body = {"type": "message", "content": odd, "stop_reason": "end_turn", "status": "completed", "output": [item]}
+    body["choices"] = [{"index": odd, "message": {"content": odd, "tool_calls": odd}, "finish_reason": "stop"}]
+    wire_format = FORMATS[wire]
+    for answer_body in (body, {**body, "output": odd}, {**body, "choices": odd}):
+        wire_format.bodies.validate(answer_body)
+        wire_format.bodies.text_of(answer_body)
+        wire_format.bodies.tool_calls(answer_body)
+        wire_format.replay(answer_body)
+    wire_format.bodies.merge([body, body])
