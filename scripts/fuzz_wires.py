@@ -3,7 +3,7 @@
     python scripts/fuzz_wires.py [SECONDS]
 
 Requires `atheris`; `make fuzz` installs it into a separate environment. Exits with an error at the first input that
-makes a parser fail. It complements the property tests in tests/gateway, whose inputs are random.
+makes a parser fail. It complements the property tests in tests/security/input, whose inputs are random.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ with atheris.instrument_imports():
     from rung.wires.openai_chat_stream import ChatStream
     from rung.wires.openai_responses_stream import ResponsesStream
     from rung.wires.registry import CHAT, MESSAGES, RESPONSES
+    from rung.wires.sse import EventReader
 
 STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
 WIRES = (MESSAGES, CHAT, RESPONSES)
@@ -39,7 +40,11 @@ def fuzz_one_input(data: bytes) -> None:
     stream.validate()
     stream.begin_attempt()
     stream.feed(payload)
+    stream.native_end()
     stream.finish()
+    whole, parts = EventReader(), EventReader()
+    if whole.feed(payload) != [*parts.feed(payload[:split]), *parts.feed(payload[split:])]:
+        raise AssertionError("the events depend on how the bytes are split")
     stream.error_event(500, "error text")
     read_event("error", payload.decode("utf-8", "replace"))
     try:
@@ -53,6 +58,7 @@ def fuzz_one_input(data: bytes) -> None:
         bodies.with_history(body, compact_messages(bodies.history(body), 50))
         bodies.validate(body)
         bodies.text_of(body)
+        WIRES[wire].replay(body)
 
 
 def main() -> None:

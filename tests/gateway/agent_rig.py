@@ -32,16 +32,16 @@ MODEL = {"claude": "claude-sonnet-4-5", "codex": "gpt-5-codex"}
 OTHER = {"claude": "claude-opus-4-5", "codex": "gpt-5"}
 
 
-def claude(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
+def claude(url: str, root: Path, prompt: str, *, tries: bool) -> tuple[list[str], dict[str, str]]:
     """Run Claude Code with one prompt."""
     more = {} if tries else {"CLAUDE_CODE_MAX_RETRIES": "0"}
     command = [
-        str(command_line()), "-p", "do it", "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
+        str(command_line()), "-p", prompt, "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
     ]  # fmt: skip
     return command, environment(root / "home", url, more)
 
 
-def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, str]]:
+def codex(url: str, root: Path, prompt: str, *, tries: bool) -> tuple[list[str], dict[str, str]]:
     """Run Codex with one prompt; RUNG_CODEX names the program."""
     home = root / "home" / ".codex"
     home.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def codex(url: str, root: Path, *, tries: bool) -> tuple[list[str], dict[str, st
     )
     command = [
         os.environ["RUNG_CODEX"], "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
-        "--output-last-message", str(root / "last.txt"), "do it",
+        "--output-last-message", str(root / "last.txt"), prompt,
     ]  # fmt: skip
     env = {"PATH": os.environ["PATH"], "HOME": str(root / "home"), "OPENAI_API_KEY": "sk-lab"}
     return command, env
@@ -90,7 +90,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
     with Lab(told["script"]) as lab:
         url = f"http://127.0.0.1:{serve(lab, agent).port}" if told["gateway"] else lab.url
         start = claude if agent == "claude" else codex
-        command, env = start(url, root, tries=not told["gateway"])
+        command, env = start(url, root, told.get("prompt", "do it"), tries=not told["gateway"])
         began = time.monotonic()
         try:
             done = subprocess.run(

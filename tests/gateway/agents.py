@@ -55,10 +55,14 @@ def rules(agent: str, case: Case | None) -> list[Any]:
 
 def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> Task:
     """Run the task under these faults."""
-    script = {"turns": turns(agent), "rules": faults}
+    return run(agent, root, {"turns": turns(agent), "rules": faults}, gateway=gateway)
+
+
+def run(agent: str, root: Path, script: dict[str, Any], *, prompt: str = "do it", gateway: bool = True) -> Task:
+    """Run a prompt against a lab with this script."""
     work = subprocess.run(
         [sys.executable, str(RIG)],
-        input=json.dumps({"agent": agent, "root": str(root), "gateway": gateway, "script": script}),
+        input=json.dumps({"agent": agent, "root": str(root), "gateway": gateway, "script": script, "prompt": prompt}),
         capture_output=True, text=True, timeout=180, check=False, env=dict(os.environ),
     )  # fmt: skip
     if work.returncode:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gateway.agents import task
+from tests.gateway.agents import SAID, TOOL, run, task
 from tests.hooks.rig import command_line
 
 if TYPE_CHECKING:
@@ -32,3 +32,25 @@ def test_claude_code_comes_to_the_same_end(tmp_path: Path) -> None:
     found = task("claude", tmp_path, faults)
     assert found.struck == 4
     assert found.done, found
+
+
+def test_claude_code_shows_a_whole_text(tmp_path: Path) -> None:
+    """A text that was cut in its middle is printed whole, not from the splice on."""
+    found = run(
+        "claude", tmp_path, {"rules": [{"fault": "cut", "tools": True, "times": 1, "after": 20}]}, prompt="count to 40"
+    )
+    assert found.said == " ".join(f"word{n}" for n in range(1, 41)), found
+    assert (found.exit, found.attempts) == (0, 2)
+
+
+def test_claude_code_corrects_a_call(tmp_path: Path) -> None:
+    """A call that lacks an argument each time reaches the agent, which reports it, and the model makes another."""
+    tool, argument = TOOL["claude"]
+    turns = [
+        {"tool": tool, "input": {"odd": "x"}},
+        {"tool": tool, "input": {argument: "echo one >> ran.txt"}},
+        {"text": SAID},
+    ]
+    found = run("claude", tmp_path, {"turns": turns})
+    assert (found.said, found.ran, found.exit) == (SAID, ["one"], 0), found
+    assert found.attempts == 5

@@ -67,6 +67,6 @@ def test_a_stream_that_will_not_go_on() -> None:
     """An interrupted stream is resumed as often as a failed call is retried."""
     rules = [{"fault": "cut", "after": 7, "request": 1}]
     rules += [{"fault": fault, "request": at} for at, fault in enumerate(FAULTS[:4] * 2, start=2)]
-    with Behind(rules, policy={"attempts": 20}, timeouts=PATIENT) as behind:
+    with Behind(rules, policy={"retries": 9, "attempts": 20}, timeouts=PATIENT) as behind:
         assert said(answers(behind, 1)[0]) == WHOLE
         assert behind.attempts == 10

@@ -9,9 +9,7 @@ import anthropic
 import openai
 import pytest
 
-from rung.core.domain.ladder import Action
-from rung.core.recovery.stream_rules import STREAM_TRIES
-from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.gateway.behind import ASK, QUICK, WHOLE, WIRES, Behind, ask
 
 HOPELESS = ["bad_request", "unauthorized", "payment", "forbidden", "not_found", "unprocessable", "quota", "spend_limit"]
 
@@ -87,7 +85,7 @@ def test_a_stream_that_keeps_breaking(wire: str) -> None:
         assert "message_stop" not in text
         assert "[DONE]" not in text
         assert "response.completed" not in text
-        assert behind.attempts == 1 + STREAM_TRIES["call"][Action.RESUME]
+        assert behind.attempts == 1 + QUICK["retries"]
 
 
 def test_a_cut_that_cannot_be_resumed_is_the_providers_own() -> None:

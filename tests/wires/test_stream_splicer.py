@@ -133,7 +133,7 @@ def test_strange_events_do_not_break_the_reader(kind: type[StreamSplicer], data:
 
 
 def test_a_splice_keeps_one_message() -> None:
-    """A second attempt goes on in the same message: its block closed, the next index, nothing said twice."""
+    """A second attempt goes on in the same message and the same block: one start, one stop, nothing said twice."""
     stream = AnthropicStream()
     whole = message(["one ", "two ", "three ", "four"])
     half = whole[: whole.index(b"three")]
@@ -141,10 +141,26 @@ def test_a_splice_keeps_one_message() -> None:
     second = passed(stream, message(["one two ", "three ", "four"]), []) + stream.finish()
     events = [json.loads(line[6:]) for line in (first + second).split(b"\n") if line.startswith(b"data: ")]
     assert [e["type"] for e in events].count("message_start") == 1
-    assert [e["index"] for e in events if e["type"] == "content_block_start"] == [0, 1]
-    assert [e["index"] for e in events if e["type"] == "content_block_stop"] == [0, 1]
+    assert [e["index"] for e in events if e["type"] == "content_block_start"] == [0]
+    assert [e["index"] for e in events if e["type"] == "content_block_stop"] == [0]
     assert (
         "".join(e["delta"].get("text", "") for e in events if e["type"] == "content_block_delta")
         == "one two three four"
     )
     assert events[-1]["type"] == "message_stop"
+
+
+def test_usage_that_the_client_did_not_ask_for() -> None:
+    """A usage chunk that the gateway asked for is counted, and not passed on."""
+    chunks: list[Any] = [{"choices": [{"index": 0, "delta": {"content": "hi"}}]}]
+    chunks += [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"prompt_tokens": 3}},
+    ]
+    stream = ChatStream()
+    stream.hides_usage = True
+    data = b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks) + b"data: [DONE]\n\n"
+    out = passed(stream, data, []) + stream.finish()
+    assert stream.attempt_usage == {"prompt_tokens": 3}
+    assert b"usage" not in out
+    assert out.endswith(b"data: [DONE]\n\n")

@@ -16,6 +16,7 @@ from rung.core.domain.request import Request
 from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
+from rung.core.recovery.stream_rules import why_not_resume
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.outbound import Outbound
 from rung.gateway.upstream.headers import headers_for_upstream
@@ -49,7 +50,7 @@ class BodyRewriter:
         self.policy = policy
         self._settings = proxied.upstreams.settings
         self._original = proxied.original
-        self._text_so_far = proxied.text_so_far
+        self._proxied = proxied
         self._summarise = summarise
         self._bodies: dict[str, tuple[bytes, str]] = {}  # body and its model, by digest
         self._base: dict[str, Any] | None = None  # current body without a resume message
@@ -130,7 +131,13 @@ class BodyRewriter:
         """Append a user turn that quotes the answer so far to every further request."""
         failure = incident.failure
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
-        text = self._text_so_far()
+        choices = self.inbound.wire.bodies.choices(self.inbound.parsed())
+        stream, received = self._proxied.stream, self._proxied.has_received()
+        has_media = stream is not None and stream.has_media
+        why_not = why_not_resume(failure, received=received, choices=choices, has_media=has_media)
+        if why_not:
+            raise RungNotApplicable(why_not)
+        text = self._proxied.text_so_far()
         message = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
         self._resume_message = message + (RESUME_QUOTE.format(said=text) if text else "")
         self._resume_message += "\n" * len(incident.failures)  # the engine rejects an unchanged request

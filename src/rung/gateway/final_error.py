@@ -28,7 +28,9 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
     if proxied.native_end:
         await writer.write(proxied.native_end, last=True)
     elif proxied.partials:
-        await writer.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(proxied.partials))))
+        await proxied.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(proxied.partials))))
+    elif writer.headers_sent and proxied.last_response is not None and proxied.last_response.status == _OK:
+        await proxied.reply(proxied.last_response)
     elif writer.headers_sent:
         stream = proxied.stream or wire.splice()
         await writer.write(stream.error_event(status, failure.headline(500)), last=True)

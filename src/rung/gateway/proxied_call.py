@@ -15,13 +15,23 @@ from rung.adapters.errors.sse import read_event
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError, RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
+from rung.core.recovery.stream_rules import (
+    MISTAKE_REPEATS,
+    is_cut_at_limit,
+    is_intended,
+    is_mistake,
+    is_repeated_mistake,
+    is_usable_when_broken,
+    seen_by_client,
+)
 from rung.gateway import response as responses
+from rung.gateway.http.answer_reading import drain, parse_answer, read_rest
 from rung.gateway.http.port import header_of, read_body, text_headers, too_large
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.wires.tool_arguments import missing_arguments
+from rung.wires.wire_json import json_object, object_field
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -34,7 +44,10 @@ if TYPE_CHECKING:
 
 _OK: Final = 200
 _BAD_REQUEST: Final = 400
+_BAD_GATEWAY: Final = 502
 _EVENT_STREAM: Final = b"text/event-stream"
+_BLANK_LINE: Final = b"\n\n"  # ends an event at the end of a transfer that lacks it
+_COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a complete response
 
 
 class ProxiedCall:
@@ -50,9 +63,10 @@ class ProxiedCall:
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
         self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
-        self.usage: dict[str, Any] = {}
-        self.tokens = (0, 0)  # input and output tokens, once they are counted
-        self.native_end = b""  # upstream's own final events of a stream that ended at the output limit
+        self.usage: dict[str, Any] = {}  # of the last attempt, as the upstream reported it
+        self.tokens = (0, 0)  # input and output tokens of all attempts, once they are counted
+        self.mistakes = 0  # answers that were rejected because of a mistake of the model
+        self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
 
     # -- attempts ----------------------------------------------------------------------------------------
 
@@ -69,10 +83,9 @@ class ProxiedCall:
             if stream is None or not stream.started:
                 raise
             if is_usable_when_broken(
-                calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=stream.ended
+                calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=not stream.is_interrupted()
             ):
                 self.writer.notes["settled"] = "the stream broke after a complete tool call"
-                self.usage = stream.usage
                 await self.writer.write(stream.finish_with_tool_calls(), last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
@@ -89,7 +102,7 @@ class ProxiedCall:
             try:
                 response = await self._open(outbound, timer)
                 try:
-                    if response.status == _OK and header_of(response, b"content-type").startswith(_EVENT_STREAM):
+                    if response.status == _OK and self._is_event_stream(response):
                         await self._relay(response, timer)
                         return None
                     return await self._read_whole(response, resumed=outbound.is_resume)
@@ -123,13 +136,13 @@ class ProxiedCall:
             raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
         if response.status != _OK:
             return reply
-        body = _parse_object(data, response)
-        evidence = self.inbound.wire.bodies.validate(body)
-        if evidence is None:
-            evidence = self._invalid_tool_call(body)
-        if evidence is None or self._is_intended(evidence):
+        body = parse_answer(data, response)
+        self.usage = object_field(body, "usage")
+        evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
+        if evidence is None or self._is_accepted(evidence):
             return self._accept(reply, body)
         self.last_response = reply  # sent to the client if no later attempt is better
+        self.mistakes += is_mistake(evidence)
         if is_cut_at_limit(evidence):
             self.partials = [*self.partials, body] if resumed else [body]
         raise AttemptError.of(evidence)
@@ -139,8 +152,6 @@ class ProxiedCall:
             body = self.inbound.wire.bodies.merge([*self.partials, body])
             self.partials = []
             reply = reply._replace(body=orjson.dumps(body))
-        usage = body.get("usage")
-        self.usage = usage if isinstance(usage, dict) else {}
         bodies = self.inbound.wire.bodies
         if self.upstreams.inspect is not None:
             self._inspect(bodies.text_of(body), bodies.tool_calls(body))
@@ -167,64 +178,116 @@ class ProxiedCall:
         """Describe how a tool call violates the tool's schema in the request; empty if it does not."""
         return missing_arguments(name, arguments, self.inbound.wire.bodies.tool_schemas(self.inbound.parsed()))
 
+    def has_received(self) -> bool:
+        """Return whether a part of the response was received that another attempt can continue."""
+        return bool(self.partials) or (self.stream is not None and self.stream.started)
+
     def text_so_far(self) -> str:
         """Return the text of the response received so far."""
         if self.stream is not None:
             return self.stream.text()
         return self.inbound.wire.bodies.text_of(self.inbound.wire.bodies.merge(self.partials)) if self.partials else ""
 
+    async def reply(self, response: GatewayResponse) -> None:
+        """Send a whole response; as events, or as an error event, if the client is already receiving a stream."""
+        if not self.writer.headers_sent:
+            await self.writer.reply(response)
+            return
+        stream = self._splicer()
+        stream.accepts_invalid_calls = True
+        out = stream.begin_attempt()
+        if response.status == _OK:
+            out += stream.feed(self.inbound.wire.replay(json_object(response.body)))
+        if stream.is_interrupted():
+            out += stream.error_event(
+                _BAD_GATEWAY, f"upstream sent no stream, but a response of status {response.status}"
+            )
+        else:
+            out += stream.finish()
+        await self.writer.write(out, last=True)
+
     # -- streams -----------------------------------------------------------------------------------------
 
+    def _is_event_stream(self, response: UpstreamResponse) -> bool:
+        """Return whether a response is a stream; without a content type, whether one was requested."""
+        kind = header_of(response, b"content-type").lower()
+        return kind.startswith(_EVENT_STREAM) or (not kind and self.inbound.is_stream)
+
+    def _splicer(self) -> StreamSplicer:
+        if self.stream is None:
+            wire, settings = self.inbound.wire, self.upstreams.settings
+            choices = wire.bodies.choices(self.inbound.parsed())
+            self.stream = wire.splice(buffer_tool_calls=settings.buffer_tool_calls, choices=choices)
+            self.stream.check_call = self._argument_error
+        return self.stream
+
     async def _relay(self, response: UpstreamResponse, timer: PhaseTimer) -> None:
-        """Relay a stream to the client; only its terminal event makes it a success, not the end of the data."""
-        stream = self.stream
-        if stream is None:
-            stream = self.stream = self.inbound.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
-            stream.check_call = self._argument_error
+        """Relay a stream to the client; only its stop reason makes it a success, not the end of the data."""
+        stream = self._splicer()
+        stream.accepts_invalid_calls = self.mistakes >= MISTAKE_REPEATS
         self.writer.headers = responses.headers_for_client(response.raw_headers)
-        await self.writer.write(stream.begin_attempt())
+        await self._write(stream.begin_attempt())
+        try:
+            rest = await self._read_events(response, stream, timer)
+        finally:
+            self.usage = stream.reported_usage()
+        timer.start_phase(IDLE, _COMPLETE_SECONDS)
+        await self._finish_stream(stream, rest)
+        await drain(response)
+
+    async def _read_events(self, response: UpstreamResponse, stream: StreamSplicer, timer: PhaseTimer) -> bytes:
+        """Relay events until the terminal one, or the end of the transfer; return what was not yet written."""
         idle_seconds = self.upstreams.settings.timeouts.idle
         max_bytes, received = self.upstreams.settings.limits.answer, 0
-        while chunk := await response.read_chunk():
+        while True:
+            chunk = await (response.read_chunk() if stream.is_interrupted() else read_rest(response))
             received += len(chunk)
             if received > max_bytes:
                 raise too_large(max_bytes)
-            data = stream.feed(chunk)
+            data = stream.feed(chunk or _BLANK_LINE)
+            if not stream.is_interrupted() and (
+                stream.ended or stream.error is not None or stream.malformed or not chunk
+            ):
+                return data  # the response is complete, whatever else comes
+            await self._write(data)
             if stream.error is not None:
-                await self.writer.write(data)
                 raise self._error_event(stream.error)
-            if stream.ended and response.ended and not stream.truncated:  # write the rest with the terminal event
-                await self._finish_stream(stream, data)
-                return
-            if data:
-                await self.writer.write(data)
-                if timer.phase != IDLE:
-                    timer.start_phase(IDLE, idle_seconds)
-            timer.restart()
-            if stream.truncated or stream.oversized:
-                text = "stream interrupted inside an event" if stream.truncated else "stream event is too large"
+            if stream.malformed or stream.oversized:
+                text = "stream has an event that is not valid JSON" if stream.malformed else "stream event is too large"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
-        await self._finish_stream(stream)
+            if stream.ended or not chunk:
+                text = f"stream ended without {self.inbound.wire.end_marker}"
+                raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
+            if not stream.is_interrupted():
+                timer.start_phase(IDLE, _COMPLETE_SECONDS)
+            elif data and timer.phase != IDLE:
+                timer.start_phase(IDLE, idle_seconds)
+            timer.restart()
 
-    async def _finish_stream(self, stream: StreamSplicer, rest: bytes = b"") -> None:
+    async def _write(self, data: bytes) -> None:
+        if data:
+            self.native_end = b""  # it would no longer fit
+            await self.writer.write(data)
+
+    async def _finish_stream(self, stream: StreamSplicer, rest: bytes) -> None:
         """Check how a stream ended and finish the response; `rest` was not yet written to the client."""
-        if stream.is_interrupted():
-            text = f"stream ended without {self.inbound.wire.end_marker}"
-            raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         evidence = stream.validate()
-        if evidence is not None and not self._is_intended(evidence, stream.tool_call_count):
-            if not stream.call_error:
-                self.native_end = stream.finish()
-            await self.writer.write(rest)
+        if evidence is not None and not self._is_accepted(evidence, stream.tool_call_count):
+            self.mistakes += is_mistake(evidence)
+            await self._write(rest)
+            self.native_end = stream.native_end()
             raise AttemptError.of(evidence)
-        self.usage = stream.usage
         if self.upstreams.inspect is not None:
-            await self.writer.write(rest)
+            await self._write(rest)
             rest = b""
             self._inspect(stream.text(), stream.tool_calls)
         await self.writer.write(rest + stream.finish(), last=True)
 
-    def _is_intended(self, evidence: Evidence, calls: int = 0) -> bool:
+    def _is_accepted(self, evidence: Evidence, calls: int = 0) -> bool:
+        """Return whether an answer is passed on in spite of this evidence."""
+        return self._is_intended(evidence, calls) or is_repeated_mistake(evidence, mistakes=self.mistakes)
+
+    def _is_intended(self, evidence: Evidence, calls: int) -> bool:
         request, bodies = self.inbound.parsed(), self.inbound.wire.bodies
         return is_intended(
             evidence,
@@ -232,6 +295,7 @@ class ProxiedCall:
             limit=bodies.limit(request),
             small_limit=self.upstreams.settings.intentional_max_tokens,
             may_be_empty=bodies.allows_empty(request),
+            choices=bodies.choices(request),
         )
 
     def _error_event(self, error: tuple[str, str]) -> AttemptError:
@@ -251,15 +315,3 @@ class ProxiedCall:
         ):
             return
         await writer.write(self.inbound.wire.ping)
-
-
-def _parse_object(data: bytes, response: UpstreamResponse) -> dict[str, Any]:
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        kind = header_of(response, b"content-type").decode("latin-1") or "no content type"
-        text = f"response body is incomplete: {len(data)} bytes of {kind} that are not JSON"
-        raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED) from None
-    if not isinstance(body, dict):
-        raise AttemptError("response body is not a JSON object", finding=Kind.SERVER_ERROR)
-    return body

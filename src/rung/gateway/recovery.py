@@ -47,7 +47,7 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
         first = await attempt_first(proxied.attempt_original, breaker, gateway.retry_budget, gateway.clock)
         if first is not None and first.error is None:
             if first.value is not None:
-                await proxied.writer.reply(first.value)
+                await proxied.reply(first.value)
             dollars = _account(gateway, proxied, inbound.model)
             gateway.accounting.record_success(
                 inbound,
@@ -59,6 +59,7 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
                 proxied.upstreams.settings,
             )
             return
+        _account(gateway, proxied, inbound.model)  # of a failed attempt
     await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge)
 
 
@@ -96,7 +97,7 @@ async def _recover(
         finally:
             if proxied.accepted:
                 rewriter.mark_accepted()
-        report_cost(_account(gateway, proxied, request.model))
+            report_cost(_account(gateway, proxied, request.model))
         return answer
 
     outcome: Outcome[GatewayResponse | None] = await recover(
@@ -121,7 +122,7 @@ async def _recover(
         assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
         await send_final_error(proxied, outcome.failure)
     elif outcome.value is not None and not proxied.writer.finished:
-        await proxied.writer.reply(outcome.value)
+        await proxied.reply(outcome.value)
 
 
 class _Progress:
@@ -150,13 +151,14 @@ class _Progress:
 
 
 def _account(gateway: Gateway, proxied: ProxiedCall, model: str) -> float:
-    """Record the token usage of a response once; return its cost in US dollars."""
+    """Record the token usage of an attempt, failed or not; return its cost in US dollars."""
     usage, proxied.usage = proxied.usage, {}
     if not usage:
         return 0.0
-    proxied.tokens = proxied.inbound.wire.bodies.token_counts(usage)
+    tokens = proxied.inbound.wire.bodies.token_counts(usage)
+    proxied.tokens = (proxied.tokens[0] + tokens[0], proxied.tokens[1] + tokens[1])
     return gateway.accounting.record_usage(
-        proxied.inbound, model, proxied.tokens, proxied.upstreams.settings, gateway.clock.now()
+        proxied.inbound, model, tokens, proxied.upstreams.settings, gateway.clock.now()
     )
 
 

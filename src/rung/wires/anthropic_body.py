@@ -84,7 +84,7 @@ def build_request(model: str, text: str, tokens: int) -> Body:
 
 def text_of(response: Body) -> str:
     """Return the text of a response."""
-    return "".join(block.get("text", "") for block in _blocks(response) if block.get("type") == "text")
+    return "".join(str(block.get("text") or "") for block in _blocks(response) if block.get("type") == "text")
 
 
 def tool_calls(response: Body) -> list[tuple[str, object]]:
@@ -129,6 +129,11 @@ def merge(parts: Sequence[Body]) -> Body:
         merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
         merged |= {key: piece.get(key) for key in ("stop_reason", "stop_sequence")}
     return merged
+
+
+def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
+    """Return the number of requested alternatives."""
+    return 1
 
 
 def error_body(status: int, message: str) -> Body:

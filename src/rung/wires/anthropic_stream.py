@@ -2,216 +2,210 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import CHARACTERS_PER_TOKEN, StreamSplicer, data_of, name_of
-from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, json_object, named_event, object_field
+from rung.wires.sse import data_of
+from rung.wires.stream_splicer import DONE, StreamSplicer
+from rung.wires.stream_usage import CHARACTERS_PER_TOKEN
+from rung.wires.wire_json import named_event, object_field, parse_json
 
 _THINKING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
-_EMPTY_STARTS: Final = frozenset({*_THINKING_BLOCKS, "text"})  # the start of such a block has no content
-_BLOCK_TYPE: Final = re.compile(rb'"content_block"\s*:\s*\{\s*"type"\s*:\s*"(\w+)"').search
 _TOOL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-_NONTEXT: Final = re.compile(rb"event: (?:content_block_st|m|e)").search
+_STOP_EVENT: Final = named_event("message_stop", {"type": "message_stop"})
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+Event = tuple[dict[str, Any], bytes]
 
 
 class AnthropicStream(StreamSplicer):
-    """Splicer for one message. Another attempt continues it in the next block."""
+    """Splicer for one message. Another attempt continues the text in the block that the client has open."""
 
     ping = PING
     good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
+    input_tokens_key = "input_tokens"
     output_tokens_key = "output_tokens"
 
-    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
-        super().__init__(buffer_tool_calls=buffer_tool_calls)
-        self._block_type = ""  # type of the current block
+    def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls, choices=choices)
+        self._block_type = ""  # type of the upstream's current block
+        self._held: list[Event] = []  # events of a tool call or of thinking that is not complete
         self._open_index = -1  # index of the block that the client has open
+        self._open_type = ""
+        self._stop_event = b""  # upstream's end of the open block, if it came
         self._next_index = 0  # index of the client's next block
-        self._start_events: list[bytes] = []  # message_start of each attempt, with its input usage
+        self._has_blocks = False  # the current attempt has begun a block of text
 
     def begin_attempt(self) -> bytes:
-        """Start another attempt, after closing the open block."""
+        """Start another attempt. An open text stays open."""
         closing = super().begin_attempt()
-        self._block_type = ""
+        self._block_type, self._held, self._has_blocks = "", [], False
         if not self.started:
-            self._next_index = 0
+            self._open_index, self._next_index = -1, 0
         return closing
 
-    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Find a start or stop of a block, an event of the message, or an error."""
-        return _NONTEXT(events, start)
-
-    def text_in(self, events: bytes) -> str:
-        """Return the text in these events."""
-        texts = []
-        for event in events.split(b"\n\n"):
-            if b'"text' in event:
-                data = json_object(data_of(event))
-                delta = object_field(data, "delta") or object_field(data, "content_block")
-                if delta.get("type") in ("text_delta", "text"):
-                    texts.append(str(delta.get("text", "")))
-        return "".join(texts)
+    def close_interrupted(self) -> bytes:
+        """Close the open block unless it is text."""
+        self._stop_event = b""
+        return b"" if self._open_type == "text" else self.close_open()
 
     def close_open(self) -> bytes:
         """Stop the block that the client has open."""
         if self._open_index < 0:
             return b""
         index, self._open_index = self._open_index, -1
-        return named_event("content_block_stop", {"type": "content_block_stop", "index": index})
+        stop, self._stop_event = self._stop_event, b""
+        return stop or named_event("content_block_stop", {"type": "content_block_stop", "index": index})
 
     def error_event(self, status: int, message: str) -> bytes:
         """Build the error event that ends a stream."""
         kind = {429: "rate_limit_error", 529: "overloaded_error"}.get(status, "api_error")
         return named_event("error", {"type": "error", "error": {"type": kind, "message": message}})
 
+    def finish(self) -> bytes:
+        """Return the final bytes for the client. A message_stop that did not come is added."""
+        return super().finish() + (b"" if self.ended else _STOP_EVENT)
+
     def finish_with_tool_calls(self) -> bytes:
         """End a message whose tool calls are complete, so that the client can run them."""
         end = {"stop_reason": "tool_use", "stop_sequence": None}
-        usage = {"output_tokens": max(1, self._earlier_output_tokens + len(self.text()) // CHARACTERS_PER_TOKEN)}
-        return (
-            self.close_open()
-            + named_event("message_delta", {"type": "message_delta", "delta": end, "usage": usage})
-            + named_event("message_stop", {"type": "message_stop"})
-        )
+        self.usage["output_tokens"] = max(1, self._characters // CHARACTERS_PER_TOKEN)
+        data = {"type": "message_delta", "delta": end, "usage": self._usage_for_client()}
+        return self.close_open() + named_event("message_delta", data) + _STOP_EVENT
 
-    def handle_event(self, event: bytes) -> bytes:
+    def handle_event(self, name: str, data: dict[str, Any], raw: bytes) -> bytes:
         """Process one event. Return the bytes to send to the client."""
-        name = name_of(event)
-        if self.call_error and name.startswith(b"content"):
-            return b""  # the response is invalid: another attempt repeats the rest
-        if name == b"content_block_delta":
-            return self._delta(event)
-        if name == b"content_block_start":
-            return self._start(event)
-        if name == b"content_block_stop":
-            return self._stop(event)
-        if name == b"ping":
-            return event if self.started else b""
-        if name == b"message_start":
-            self._start_events.append(event)  # parsed only if the usage is needed
-            return b"" if self.resumed else self.buffer(event)
-        if name == b"message_delta":
-            return self._message_delta(event)
-        if name == b"message_stop":
-            self.ended = bool(self.stop_reason)
-            self._end_events.append(event)
+        if name == "content_block_delta":
+            return self._delta(data, raw)
+        if name == "content_block_start":
+            return self._start(data, raw)
+        if name == "content_block_stop":
+            return self._stop(data, raw)
+        if name == "ping":
+            return raw if self.started else b""
+        if name == "message_start":
+            self.usage = dict(object_field(object_field(data, "message"), "usage"))
+            return b"" if self.resumed else self.buffer(raw)
+        if name == "message_delta":
+            return self._message_delta(data, raw)
+        if name == "message_stop":
+            self.ended = True
+            self._end_events.append(raw)
             return b""
-        if name == b"error":
-            self.error = ("error", data_of(event).decode("utf-8", "replace"))
+        if name == "error":
+            self.error = ("error", data_of(raw))
             return b""
-        return b"" if self.resumed else self.buffer(event)
+        return b"" if self.resumed or name == DONE else self.buffer(raw)
 
     # -- blocks ------------------------------------------------------------------------------------------
 
-    def _start(self, event: bytes) -> bytes:
-        kind = _BLOCK_TYPE(event)
-        self._block_type = kind[1].decode() if kind is not None else ""
-        if self._block_type in _TOOL_BLOCKS and self.buffer_tool_calls:
-            self._tool_events = [event]
+    def _start(self, data: dict[str, Any], raw: bytes) -> bytes:
+        block = object_field(data, "content_block")
+        kind = self._block_type = str(block.get("type"))
+        if (kind in _TOOL_BLOCKS and self.buffer_tool_calls) or kind in _THINKING_BLOCKS:
+            self._held = [(data, raw)]
+            self.count_held(raw)
             return b""
-        if self.resumed:
-            return b"" if self._block_type in _EMPTY_STARTS else self._renumbered(json_object(data_of(event)))
-        self._open_index, self._next_index = self._next_index, self._next_index + 1
-        self.passthrough = False
-        return self.buffer(event) if self._block_type in _EMPTY_STARTS else self.release_content(event)
+        if kind == "text" and self.resumed:
+            closing = self.close_open() if self._has_blocks else b""
+            self._has_blocks = True
+            return closing + self._text(self.overlap.feed(str(block.get("text") or "")))
+        out = self._text(self.overlap.close()) if self.resumed else b""
+        out += self._open(kind) + _numbered(data, raw, self._open_index)
+        if kind != "text":
+            return self.release_content(out)
+        self.record_text(str(block.get("text") or ""))
+        return self.buffer(out)
 
-    def _delta(self, event: bytes) -> bytes:
-        if self._tool_events:
-            self._tool_events.append(event)
-            return b""
-        if self._block_type in _THINKING_BLOCKS:
-            return b"" if self.resumed else self.buffer(event)
-        if not self.resumed:
-            self.passthrough = self._block_type == "text"
-            return self.release_content(event)
-        data = json_object(data_of(event))
-        if self._block_type != "text":
-            return named_event("content_block_delta", {**data, "index": self._open_index})
+    def _open(self, kind: str) -> bytes:
+        """Close the open block and open the next one. Return what closes."""
+        closing = self.close_open()
+        self._open_index, self._next_index, self._open_type = self._next_index, self._next_index + 1, kind
+        return closing
+
+    def _delta(self, data: dict[str, Any], raw: bytes) -> bytes:
         delta = object_field(data, "delta")
-        if delta.get("type") != "text_delta":
+        if self._held:
+            self._held.append((data, raw))
+            self.count_held(raw)
+            self._characters += sum(len(value) for value in delta.values() if isinstance(value, str))
             return b""
-        return self._text(self.overlap.feed(str(delta.get("text", ""))))
+        if self._block_type != "text":
+            return self.release_content(_numbered(data, raw, self._open_index)) if self._open_index >= 0 else b""
+        text = str(delta.get("text") or "") if delta.get("type") == "text_delta" else ""
+        if self.resumed:
+            return self._text(self.overlap.feed(text))
+        self.passthrough = True
+        self.record_text(text)
+        return self.release_content(_numbered(data, raw, self._open_index))
 
     def _text(self, text: str) -> bytes:
-        """Return the events for text of another attempt, in its own block."""
+        """Return the events for text of another attempt, in the open block of text or in a new one."""
         if not text:
             return b""
         opening = b""
-        if self._open_index < 0:
-            self._open_index, self._next_index = self._next_index, self._next_index + 1
-            start = {
-                "type": "content_block_start",
-                "index": self._open_index,
-                "content_block": {"type": "text", "text": ""},
-            }
-            opening = named_event("content_block_start", start)
+        if self._open_index < 0 or self._open_type != "text":
+            opening = self._open("text")
+            block = {"type": "text", "text": ""}
+            start = {"type": "content_block_start", "index": self._open_index, "content_block": block}
+            opening += named_event("content_block_start", start)
         self.record_text(text)
-        delta = {
-            "type": "content_block_delta",
-            "index": self._open_index,
-            "delta": {"type": "text_delta", "text": text},
-        }
-        return opening + named_event("content_block_delta", delta)
+        delta = {"type": "text_delta", "text": text}
+        data = {"type": "content_block_delta", "index": self._open_index, "delta": delta}
+        return opening + named_event("content_block_delta", data)
 
-    def _stop(self, event: bytes) -> bytes:
+    def _stop(self, data: dict[str, Any], raw: bytes) -> bytes:
         self.passthrough = False
-        if self._tool_events:
-            return self._finish_call(event)
-        kind, self._block_type = self._block_type, ""
-        if not self.resumed:
-            self._open_index = -1
-            return self.buffer(event)
-        if kind in _THINKING_BLOCKS:
-            return b""
-        return (self._text(self.overlap.close()) if kind == "text" else b"") + self.close_open()
+        kind = self._block_type
+        if self._held:
+            return self._finish_held(kind, data, raw)
+        self._block_type = ""
+        out = self._text(self.overlap.close()) if self.resumed and kind == "text" else b""
+        if self._open_index >= 0:
+            self._stop_event = _numbered(data, raw, self._open_index)
+        # Text is stopped before the next block or at the end: until then, another attempt can continue it.
+        return out if kind == "text" else self.buffer(self.close_open())
 
-    def _finish_call(self, event: bytes) -> bytes:
-        events, self._tool_events = [*self._tool_events, event], []
-        block, self._block_type = self._block_type, ""
-        parsed = [json_object(data_of(part)) for part in events]
-        written = "".join(str(object_field(data, "delta").get("partial_json", "")) for data in parsed)
-        name = object_field(parsed[0], "content_block").get("name")
-        made = json_object(written) if written else {}
-        if written and not is_tool_arguments(written):
-            self.call_error = f"the arguments of the call of {name} are not valid JSON"
-        elif block == "tool_use":
-            self.call_error = self.check_call(str(name), made)
-        if self.call_error:
+    def _finish_held(self, kind: str, data: dict[str, Any], raw: bytes) -> bytes:
+        """Release a complete tool call, or complete thinking of the first attempt."""
+        if kind in _TOOL_BLOCKS:
+            block = object_field(self._held[0][0], "content_block")
+            name, arguments = str(block.get("name")), self._arguments(block)
+            if kind == "tool_use":
+                error = self.find_call_error(name, arguments)
+                if error:
+                    return self.reject_call(error, "content_block_stop", data, raw)
+                self.tool_calls.append((name, arguments))
+        events, self._held, self._held_size, self._block_type = [*self._held, (data, raw)], [], 0, ""
+        if kind in _THINKING_BLOCKS and self.resumed:
             return b""
-        if block == "tool_use":
-            self.tool_calls.append((str(name), made))
-        before = self._text(self.overlap.close()) + self.close_open() if self.resumed else b""
-        index, self._next_index = self._next_index, self._next_index + 1
-        if self.resumed or parsed[0].get("index") != index:  # an earlier block was dropped
-            events = [named_event(str(data.get("type")), {**data, "index": index}) for data in parsed]
-        return before + self.release_content(b"".join(events))
+        out = self._text(self.overlap.close()) if self.resumed else b""
+        out += self._open(kind)
+        out += b"".join(_numbered(data, raw, self._open_index) for data, raw in events)
+        self._open_index = -1
+        return self.buffer(out) if kind in _THINKING_BLOCKS else self.release_content(out)
 
-    def _renumbered(self, data: dict[str, Any]) -> bytes:
-        before = self._text(self.overlap.close()) + self.close_open()
-        self._open_index, self._next_index = self._next_index, self._next_index + 1
-        return before + named_event("content_block_start", {**data, "index": self._open_index})
+    def _arguments(self, block: dict[str, Any]) -> object:
+        written = "".join(str(object_field(data, "delta").get("partial_json") or "") for data, _ in self._held)
+        return parse_json(written) if written else object_field(block, "input")
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _message_delta(self, event: bytes) -> bytes:
-        data = json_object(data_of(event))
+    def _message_delta(self, data: dict[str, Any], raw: bytes) -> bytes:
         self.stop_reason = str(object_field(data, "delta").get("stop_reason") or "") or self.stop_reason
         self.had_nontext = self.stop_reason != "end_turn"
-        usage = object_field(data, "usage")
-        for start in self._start_events:
-            self.usage = add_usage(
-                self.usage, object_field(object_field(json_object(data_of(start)), "message"), "usage")
-            )
-        self._start_events = []
-        self.usage = {
-            **self.usage,
-            **usage,
-            "output_tokens": int_or_zero(usage.get("output_tokens")) + self._earlier_output_tokens,
-        }
-        if self.resumed:
-            more = {**usage, "output_tokens": self.usage["output_tokens"]}
-            event = named_event("message_delta", {**data, "usage": more})
-            event = self._text(self.overlap.close()) + self.close_open() + event
-        self._end_events.append(event)
-        return b""
+        self.usage |= {key: value for key, value in object_field(data, "usage").items() if value is not None}
+        if not self.resumed:
+            self._end_events.append(raw)
+            return b""
+        usage = {**object_field(data, "usage"), **self._usage_for_client()}
+        self._end_events.append(named_event("message_delta", {**data, "usage": usage}))
+        return self._text(self.overlap.close())
+
+    def _usage_for_client(self) -> dict[str, Any]:
+        """Return the token counts of all attempts. The client has those of the first one's input already."""
+        return {key: value for key, value in self.total_usage().items() if key.endswith("_tokens")}
+
+
+def _numbered(data: dict[str, Any], raw: bytes, index: int) -> bytes:
+    """Return an event of a block with the client's index."""
+    return raw if data.get("index") == index else named_event(str(data.get("type")), {**data, "index": index})

@@ -17,15 +17,9 @@ Body = dict[str, Any]
 
 COMPLETE_STOP_REASONS: Final = frozenset({"stop", "tool_calls", "function_call"})
 EMPTY_RESPONSE: Final = "the response is empty"
-_OUTPUT_FIELDS: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
-_PROVIDER_FIELDS: Final = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "provider_specific_fields",
-    "refusal",
-    "audio",
-)
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details", "provider_specific_fields")
+_NO_OUTPUT: Final = frozenset({"role", "annotations", *REASONING_FIELDS})
+_PROVIDER_FIELDS: Final = (*REASONING_FIELDS, "refusal", "audio")
 _ERROR_TYPES: Final = {
     400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
@@ -115,7 +109,11 @@ def validate(response: Body) -> Evidence | None:
         if stop not in COMPLETE_STOP_REASONS:
             return Evidence(text=f"the response ended with {stop}", code=stop, phase=Phase.RESULT)
         message = choice.get("message")
-        if stop == "stop" and isinstance(message, dict) and not any(message.get(name) for name in _OUTPUT_FIELDS):
+        if (
+            stop == "stop"
+            and isinstance(message, dict)
+            and not any(message[name] for name in message if name not in _NO_OUTPUT)
+        ):
             return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
         error = call_error(_calls(message)) if isinstance(message, dict) else ""
         if error:
@@ -145,6 +143,11 @@ def merge(parts: Sequence[Body]) -> Body:
         merged["choices"] = [{**merged["choices"][0], "message": message, "finish_reason": stop}]
         merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
     return merged
+
+
+def choices(body: Body) -> int:
+    """Return the number of requested alternatives."""
+    return max(1, int_or_zero(body.get("n")))
 
 
 def error_body(status: int, message: str) -> Body:

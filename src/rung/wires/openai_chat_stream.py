@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import StreamSplicer, data_of
-from rung.wires.wire_json import add_usage, data_event, int_or_zero, json_object, object_field, object_list, parse_json
+from rung.wires.openai_chat_body import REASONING_FIELDS
+from rung.wires.sse import data_of
+from rung.wires.stream_splicer import DONE, StreamSplicer
+from rung.wires.wire_json import data_event, int_or_zero, object_field, object_list, parse_json
 
-_FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"').search
-_OTHER_CHOICE: Final = re.compile(rb'"index"\s*:\s*[1-9][0-9]*\s*,\s*"delta"').search
-_HAS_TEXT: Final = re.compile(rb'"(?:content|refusal)"\s*:\s*"(?!")').search
-_NONTEXT: Final = re.compile(rb'"tool_calls"|"error"|\[DONE\]|"finish_reason"\s*:\s*"').search
+_CALL_FIELDS: Final = ("tool_calls", "function_call")
+_NO_OUTPUT: Final = frozenset({"role", *REASONING_FIELDS})
+_TEXT_FIELDS: Final = _NO_OUTPUT | {"content", "refusal", "annotations", *_CALL_FIELDS}
+_DONE_EVENT: Final = b"data: [DONE]\n\n"
 
 
 class ChatStream(StreamSplicer):
@@ -19,159 +20,188 @@ class ChatStream(StreamSplicer):
 
     ping = b": rung\n\n"
     good_stops = frozenset({"stop", "tool_calls", "function_call"})
+    input_tokens_key = "prompt_tokens"
     output_tokens_key = "completion_tokens"
+    has_names = False
 
-    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
-        super().__init__(buffer_tool_calls=buffer_tool_calls)
+    def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls, choices=choices)
         self._chunk_fields: dict[str, Any] = {}  # fields that every chunk of a completion shares
-        self._first_chunk = b""
+        self._held: list[tuple[dict[str, Any], bytes]] = []  # chunks of tool calls
+        self._stops: dict[int, str] = {}  # finish reasons by choice
 
     def begin_attempt(self) -> bytes:
         """Start another attempt."""
-        if self.started and not self._chunk_fields:
-            data = json_object(data_of(self._first_chunk))
-            self._chunk_fields = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
+        if not self.started:
+            self._chunk_fields = {}
+        self._held, self._stops = [], {}
         return super().begin_attempt()
 
-    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Find a tool call, a finish reason, an error, or [DONE]."""
-        return _NONTEXT(events, start)
-
-    def text_in(self, events: bytes) -> str:
-        """Return the text in these events."""
-        texts = []
-        for event in events.split(b"\n\n"):
-            if b'"content"' in event:
-                content = _delta(json_object(data_of(event))).get("content")
-                if isinstance(content, str):
-                    texts.append(content)
-        return "".join(texts)
+    def close_interrupted(self) -> bytes:
+        """Return nothing: no block is open between chunks."""
+        return b""
 
     def close_open(self) -> bytes:
         """Return nothing: no block is open between chunks."""
         return b""
-
-    def is_interrupted(self) -> bool:
-        """Return whether the stream ended without a finish reason. Some services omit [DONE]."""
-        return not self.stop_reason
 
     def error_event(self, status: int, message: str) -> bytes:
         """Build the error chunk that ends a stream."""
         kind = "rate_limit_error" if status == 429 else "server_error"  # noqa: PLR2004  # HTTP
         return data_event({"error": {"message": message, "type": kind, "param": None, "code": status}})
 
-    def finish_with_tool_calls(self) -> bytes:
-        """End a completion whose tool calls are complete. They are released with their finish reason, so only the end is due."""
-        return b"".join(self._end_events) + b"data: [DONE]\n\n"
+    def finish(self) -> bytes:
+        """Return the final bytes for the client. A [DONE] that did not come is added."""
+        return super().finish() + (b"" if self.ended else _DONE_EVENT)
 
-    def handle_event(self, event: bytes) -> bytes:
-        """Process one event. Return the bytes to send to the client."""
-        if not self._first_chunk and b'"choices"' in event:
-            self._first_chunk = event
-        if b"[DONE]" in event and data_of(event).strip() == b"[DONE]":
+    def finish_with_tool_calls(self) -> bytes:
+        """End a completion whose tool calls are complete. They are released with their finish reason."""
+        return self.finish()
+
+    def handle_event(self, name: str, data: dict[str, Any], raw: bytes) -> bytes:
+        """Process one chunk. Return the bytes to send to the client."""
+        if name == DONE:
             self.ended = True
-            self._end_events.append(event)
+            self._end_events.append(raw)
             return b""
-        if b'"error"' in event and json_object(data_of(event)).get("error"):
-            self.error = ("", data_of(event).decode("utf-8", "replace"))
+        if data.get("error"):
+            self.error = ("", data_of(raw))
             return b""
-        if not event.startswith(b"data") and b"\ndata" not in event:
-            return event if self.started else b""  # a comment
-        if self.stop_reason or _FINISHED(event):
-            return self._end(event)
-        if _OTHER_CHOICE(event):
-            self.single_choice = False
-        if (
-            b'"tool_calls"' in event
-            and self.buffer_tool_calls
-            and self.single_choice
-            and _delta(json_object(data_of(event))).get("tool_calls")
-        ):
-            self._tool_events.append(event)
+        choices = object_list(data, "choices")
+        if not self._chunk_fields and choices:
+            self._chunk_fields = {key: data[key] for key in data if key not in ("choices", "usage", "error")}
+        if isinstance(data.get("usage"), dict):
+            self.usage = data["usage"]
+        if any(int_or_zero(choice.get("index")) for choice in choices):
+            self.choices = max(self.choices, 2)
+        if self.choices > 1:
+            return self._pass_on(choices, raw)
+        delta = object_field(choices[0], "delta") if choices else {}
+        reason = str(choices[0].get("finish_reason") or "") if choices else ""
+        if reason or self.stop_reason:
+            return self._end(data, delta, reason, raw)
+        if self.buffer_tool_calls and any(delta.get(key) for key in _CALL_FIELDS):
+            self._held.append((data, raw))
+            self.count_held(raw)
+            self.passthrough = False
             return b""
         if self.resumed:
-            text = _delta(json_object(data_of(event))).get("content")
-            return self._text(self.overlap.feed(text)) if isinstance(text, str) else b""
-        if _HAS_TEXT(event) or b'"tool_calls"' in event:
-            self.passthrough = self.single_choice
-            return self.release_content(event)
-        return self.buffer(event)
+            return self._resumed(delta)
+        if not is_output(delta):
+            return self.buffer(raw)
+        self.passthrough = True
+        self.has_media = self.has_media or any(delta.get(key) for key in delta if key not in _TEXT_FIELDS)
+        self.record_text(_text_of(delta))
+        return self.release_content(raw)
+
+    def _pass_on(self, choices: list[dict[str, Any]], raw: bytes) -> bytes:
+        """Pass on a chunk of several choices. They cannot be resumed, so only the frames before them are buffered."""
+        out = b"".join(held for _, held in self._held)
+        self._held = []
+        for choice in choices:
+            if choice.get("finish_reason"):
+                self._stops[int_or_zero(choice.get("index"))] = str(choice["finish_reason"])
+        if len(self._stops) >= self.choices:
+            cut = [reason for reason in self._stops.values() if reason not in self.good_stops]
+            self.stop_reason = (cut or list(self._stops.values()))[0]
+        if self.hides_usage and not choices:
+            return b""
+        has_output = out or any(is_output(object_field(choice, "delta")) for choice in choices)
+        return self.release_content(out + raw) if has_output or self._stops else self.buffer(raw)
+
+    # -- later attempts: text is rewritten -----------------------------------------------------------------
+
+    def _resumed(self, delta: dict[str, Any]) -> bytes:
+        out = self._text(self.overlap.feed(_text_of(delta)))
+        other = {key: value for key, value in delta.items() if value and key != "content" and key not in _NO_OUTPUT}
+        return out + self._chunk(other) if other else out
 
     def _text(self, text: str) -> bytes:
         if not text:
             return b""
         self.record_text(text)
-        return data_event(
-            {**self._chunk_fields, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
-        )
+        return self._chunk({"content": text})
 
-    def _end(self, event: bytes) -> bytes:
+    def _chunk(self, delta: dict[str, Any]) -> bytes:
+        return data_event({**self._chunk_fields, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def _end(self, data: dict[str, Any], delta: dict[str, Any], reason: str, raw: bytes) -> bytes:
         """Process the last chunks: the finish reason, the tool calls before it, and the usage."""
-        data = json_object(data_of(event))
         self.passthrough = False
-        reason = next((c.get("finish_reason") for c in object_list(data, "choices") if c.get("finish_reason")), "")
-        out = b""
-        delta = _delta(data)
-        if delta.get("tool_calls") and self.buffer_tool_calls and self.single_choice:
-            self._tool_events.append(event)  # tool calls and finish reason in one chunk
-            self.stop_reason = str(reason) or self.stop_reason
-            return self._release_calls() if reason else b""
-        if delta.get("content") and not self.resumed:
-            self._keep_text(event)
-        if reason:
-            self.stop_reason = str(reason)
-            out = self._release_calls()
-            self.had_nontext = self.had_nontext or bool(delta.get("content")) or self.stop_reason != "stop"
-        usage = data.get("usage")
-        if isinstance(usage, dict):
-            self.usage = add_usage(
-                usage, {"completion_tokens": self._earlier_output_tokens, "total_tokens": self._earlier_output_tokens}
-            )
-        self._end_events.append(self._final_chunk(data, delta) if self.resumed else event)
+        if self.buffer_tool_calls and any(delta.get(key) for key in _CALL_FIELDS):
+            self._held.append((data, b""))  # tool calls and finish reason in one chunk
+        calls = _calls_in([held for held, _ in self._held])
+        for name, arguments in calls:
+            error = self.find_call_error(name, arguments)
+            if error:
+                if self._held[-1][0] is data:
+                    self._held.pop()
+                return self.reject_call(error, "", data, raw)
+        self.stop_reason = reason or self.stop_reason
+        self.had_nontext = self.had_nontext or is_output(delta) or self.stop_reason != "stop"
+        out = self._release_calls(calls)
+        if self.hides_usage and not object_list(data, "choices"):
+            return out
+        if not self.resumed:
+            self.record_text(_text_of(delta))
+            self._end_events.append(raw)
+            return out
+        out = self._text(self.overlap.feed(_text_of(delta)) + self.overlap.close()) + out
+        made = {**data, **self._chunk_fields}
+        made["choices"] = [_without_text(choice) for choice in object_list(data, "choices")]
+        if isinstance(data.get("usage"), dict):
+            made["usage"] = self.total_usage()
+        self._end_events.append(data_event(made))
         return out
 
-    def _final_chunk(self, data: dict[str, Any], delta: dict[str, Any]) -> bytes:
-        text = self.overlap.feed(str(delta.get("content") or "")) + self.overlap.close()
-        made = {**data, **self._chunk_fields}
-        if isinstance(data.get("usage"), dict):
-            made["usage"] = self.usage
-        return self._text(text) + data_event(
-            made | ({"choices": [_without_text(c) for c in object_list(data, "choices")]})
-        )
-
-    def _release_calls(self) -> bytes:
-        """Release the buffered tool calls if all of them are valid."""
-        events, self._tool_events = self._tool_events, []
-        if not events:
+    def _release_calls(self, calls: list[tuple[str, object]]) -> bytes:
+        held, self._held, self._held_size = [event for event in self._held if event[1]], [], 0
+        self.tool_calls += calls
+        if not held:
             return b""
-        calls: dict[int, list[str]] = {}
-        for event in events:
-            for call in object_list(_delta(json_object(data_of(event))), "tool_calls"):
-                function = object_field(call, "function")
-                so_far = calls.setdefault(int_or_zero(call.get("index")), ["", ""])
-                so_far[0] += str(function.get("name") or "")
-                so_far[1] += str(function.get("arguments") or "")
-        for name, written in calls.values():
-            made = parse_json(written) if written else {}
-            bad = f"the arguments of the call of {name} are not valid JSON"
-            self.call_error = self.check_call(name, made) if isinstance(made, dict) else bad
-            if self.call_error:
-                return b""
-        self.tool_calls += [(name, parse_json(written) if written else {}) for name, written in calls.values()]
         if self.resumed:
-            events = [data_event({**json_object(data_of(event)), **self._chunk_fields}) for event in events]
-        return self.release_content(b"".join(events))
+            return b"".join(data_event({**data, **self._chunk_fields}) for data, _ in held)
+        self.record_text("".join(_text_of(_delta(data)) for data, _ in held))
+        return self.release_content(b"".join(raw for _, raw in held))
+
+
+def is_output(delta: dict[str, Any]) -> bool:
+    """Return whether a delta has output: text, a refusal, audio, images, or anything but the role and reasoning."""
+    return any(value for key, value in delta.items() if key not in _NO_OUTPUT)
+
+
+def _calls_in(chunks: list[dict[str, Any]]) -> list[tuple[str, object]]:
+    """Return the names and arguments of the tool calls in these chunks. Arguments that are no JSON are None."""
+    calls: dict[int, list[str]] = {}
+    for chunk in chunks:
+        delta = _delta(chunk)
+        found = [
+            (int_or_zero(call.get("index")), object_field(call, "function"))
+            for call in object_list(delta, "tool_calls")
+        ]
+        legacy = object_field(delta, "function_call")
+        for index, function in [*found, (-1, legacy)] if legacy else found:
+            so_far = calls.setdefault(index, ["", ""])
+            so_far[0] += str(function.get("name") or "")
+            so_far[1] += str(function.get("arguments") or "")
+    return [(name, parse_json(written) if written else {}) for name, written in calls.values()]
 
 
 def _without_text(choice: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **choice,
-        "delta": {key: v for key, v in object_field(choice, "delta").items() if key not in ("content", "role")},
-    }
+    delta = {key: value for key, value in object_field(choice, "delta").items() if key not in ("content", "role")}
+    return {**choice, "delta": delta}
 
 
 def _delta(data: dict[str, Any]) -> dict[str, Any]:
-    choices = data.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    delta = first.get("delta") if isinstance(first, dict) else None
-    return delta if isinstance(delta, dict) else {}
+    choices = object_list(data, "choices")
+    return object_field(choices[0], "delta") if choices else {}
+
+
+def _text_of(delta: dict[str, Any]) -> str:
+    """Return the text of a delta. Some services send a list of parts."""
+    content = delta.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""

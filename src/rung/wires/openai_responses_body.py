@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
-from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
+from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, object_list, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,8 +64,8 @@ def text_of(response: Body) -> str:
     return "".join(
         str(part.get("text", ""))
         for item in _output(response)
-        for part in item.get("content") or ()
-        if item.get("type") == "message" and isinstance(part, dict)
+        for part in object_list(item, "content")
+        if item.get("type") == "message"
     )
 
 
@@ -96,17 +96,22 @@ def validate(response: Body) -> Evidence | None:
         return Evidence(text=text, code=str(failure.get("code") or "server_error"), phase=Phase.RESULT)
     if status not in (None, "completed", "cancelled", *_PENDING_STATUSES):
         return Evidence(text=f"the response is {status}", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-    if status == "completed" and not text_of(response) and not any(_is_output(item) for item in _output(response)):
+    if status == "completed" and not has_output(response):
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     error = next((error for item in _output(response) if (error := call_error(item))), "")
     return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT) if error else None
 
 
-def _is_output(item: Mapping[str, Any]) -> bool:
-    """Return whether an item is output: a refusal, a tool call, or anything but reasoning."""
-    if item.get("type") == "message":
-        return any(isinstance(part, dict) and part.get("type") == "refusal" for part in item.get("content") or ())
-    return item.get("type") != "reasoning"
+def has_output(response: Body) -> bool:
+    """Return whether a response has output: text, a refusal, audio, a tool call, or any item but reasoning."""
+    return any(
+        item.get("type") != "reasoning" if item.get("type") != "message" else _has_content(item)
+        for item in _output(response)
+    )
+
+
+def _has_content(message: Mapping[str, Any]) -> bool:
+    return any(part.get("type") != "output_text" or part.get("text") for part in object_list(message, "content"))
 
 
 def call_error(item: Mapping[str, Any]) -> str:
@@ -129,6 +134,11 @@ def merge(parts: Sequence[Body]) -> Body:
     return merged
 
 
+def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
+    """Return the number of requested alternatives."""
+    return 1
+
+
 def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004  # HTTP
@@ -145,7 +155,7 @@ def _join_items(before: list[Body], after: list[Body]) -> list[Body]:
     if not before or not after or not before[-1].get("type") == after[0].get("type") == "message":
         return [*before, *after]
     last, first = before[-1], after[0]
-    parts, more = list(last.get("content") or ()), list(first.get("content") or ())
+    parts, more = object_list(last, "content"), object_list(first, "content")
     if parts and more and parts[-1].get("type") == more[0].get("type") == "output_text":
         text, rest = str(parts[-1].get("text", "")), str(more[0].get("text", ""))
         parts[-1] = {**parts[-1], "text": text + without_overlap(text, rest)}

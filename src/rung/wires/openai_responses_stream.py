@@ -2,72 +2,97 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
-from rung.wires.stream_splicer import StreamSplicer, data_of, name_of
-from rung.wires.wire_json import add_usage, is_tool_arguments, json_object, named_event, object_field
+from rung.wires.openai_responses_body import has_output
+from rung.wires.sse import data_of
+from rung.wires.stream_splicer import DONE, StreamSplicer
+from rung.wires.wire_json import named_event, object_field, parse_json
 
-_END_EVENTS: Final = frozenset({b"response.completed", b"response.incomplete"})
-_ERROR_EVENTS: Final = frozenset({b"error", b"response.failed"})
-_NONTEXT: Final = re.compile(rb"event: (?!response\.output_text\.delta\n)").search
+_END_EVENTS: Final = frozenset({"response.completed", "response.incomplete"})
+_ERROR_EVENTS: Final = frozenset({"error", "response.failed"})
+_DELTAS: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
+# Ends of parts of a message: held back, because another attempt may continue the text.
+_DONE_EVENTS: Final = frozenset(
+    {"response.output_text.done", "response.refusal.done", "response.content_part.done", "response.output_item.done"}
+)
+# Items that the provider runs itself. Any other item but a message is a call that the client runs.
+_SERVER_ITEMS: Final = frozenset(
+    {
+        "reasoning", "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
+        "mcp_list_tools",
+    }
+)  # fmt: skip
+
+Data = dict[str, Any]
+Event = tuple[str, Data, bytes]
 
 
 class ResponsesStream(StreamSplicer):
-    """Splicer for one response. Items of another attempt follow those of the earlier ones."""
+    """Splicer for one response. Another attempt continues the text in the message that the client has open."""
 
     ping = b": rung\n\n"
     good_stops = frozenset({"completed"})
+    input_tokens_key = "input_tokens"
     output_tokens_key = "output_tokens"
 
-    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
-        super().__init__(buffer_tool_calls=buffer_tool_calls)
-        self._response: dict[str, Any] = {}  # from response.created
-        self._items: list[dict[str, Any]] = []  # finished items that the client has received
-        self._open: dict[str, Any] | None = None  # item that the client has open
-        self._open_text = ""  # text of the open item that the client has received
-        self._sequence_number = -1  # last sequence number that the client has received
-        self._is_in_call: bool = False
-        self._is_in_reasoning = False
+    def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
+        super().__init__(buffer_tool_calls=buffer_tool_calls, choices=choices)
+        self._response: Data = {}  # from response.created
+        self._items: list[Data] = []  # finished items that the client has received
+        self._open: Data | None = None  # message that the client has open
+        self._parts: list[Data] = []  # finished parts of the open message
+        self._part: Data | None = None  # part of the open message that is not finished, without its text
+        self._part_texts: list[str] = []
+        self._done_events: list[Event] = []  # end of the open message, not yet sent
+        self._sequence_number = -1  # last one that the client has received
+        self._held: dict[int | None, list[Event]] = {}  # incomplete items by output index
+        self._next_message: Data = {}  # message of the current attempt, opened with its first text
+        self._has_message = False  # the current attempt has begun a message
 
     def begin_attempt(self) -> bytes:
-        """Start another attempt, after finishing the open item."""
+        """Start another attempt. An open message stays open."""
         closing = super().begin_attempt()
-        self._is_in_call = self._is_in_reasoning = False
+        self._held, self._next_message, self._has_message = {}, {}, False
         if not self.started:
-            self._items, self._open, self._open_text, self._sequence_number = [], None, "", -1
+            self._response, self._items, self._sequence_number = {}, [], -1
+            self._open, self._part, self._parts, self._done_events = None, None, [], []
         return closing
 
-    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Find an event that does not continue the open text."""
-        return _NONTEXT(events, start)
-
-    def text_in(self, events: bytes) -> str:
-        """Return the text in these events, and track the last sequence number."""
-        texts = []
-        for event in events.split(b"\n\n"):
-            if b"output_text.delta" in event or b"refusal.delta" in event:
-                data = json_object(data_of(event))
-                self._sequence_number = max(self._sequence_number, _number(data))
-                texts.append(str(data.get("delta", "")))
-        self._open_text += "".join(texts)
-        return "".join(texts)
+    def close_interrupted(self) -> bytes:
+        """Take back the end of a message that was not yet sent."""
+        self._done_events = []
+        return b""
 
     def close_open(self) -> bytes:
-        """Finish the open item with the text that the client has received."""
-        self.text()
+        """Finish the open message: as the upstream did, or with the text that the client has received."""
         if self._open is None:
             return b""
-        item, self._open = self._open, None
-        place = {"item_id": item.get("id"), "output_index": len(self._items), "content_index": 0}
-        part = {"type": "output_text", "text": self._open_text, "annotations": []}
-        done = {**item, "status": "completed", "content": [part]}
-        out = self._build_event("response.output_text.done", {**place, "text": self._open_text, "logprobs": []})
-        out += self._build_event("response.content_part.done", {**place, "part": part})
-        out += self._build_event("response.output_item.done", {"output_index": len(self._items), "item": done})
-        self._items.append(done)
-        self._open_text = ""
+        item, events = self._open, self._done_events
+        if events and events[-1][0] == "response.output_item.done":
+            out = self._release_done()
+            self._items.append(object_field(events[-1][1], "item"))
+        else:
+            index = len(self._items)
+            out = self._release_done() + self._close_part()
+            item = {**item, "status": "completed", "content": self._parts}
+            out += self._build_event("response.output_item.done", {"output_index": index, "item": item})
+            self._items.append(item)
+        self._open, self._part, self._parts = None, None, []
         return out
+
+    def _close_part(self) -> bytes:
+        part, self._part = self._part, None
+        if part is None:
+            return b""
+        kind = str(part.get("type"))
+        key = "refusal" if kind == "refusal" else "text"
+        place = self._place()
+        extra: Data = {"logprobs": []} if key == "text" else {}
+        part = {**part, key: "".join(self._part_texts)}
+        self._parts = [*self._parts, part]
+        out = self._build_event(f"response.{kind}.done", {**place, key: part.get(key), **extra})
+        return out + self._build_event("response.content_part.done", {**place, "part": part})
 
     def error_event(self, status: int, message: str) -> bytes:
         """Build the error event that ends a stream."""
@@ -82,139 +107,173 @@ class ResponsesStream(StreamSplicer):
         whole = {**self._response, "status": "completed", "output": self._items}
         return closing + self._build_event("response.completed", {"response": whole})
 
-    def handle_event(self, event: bytes) -> bytes:
+    def finish(self) -> bytes:
+        """Return the final bytes for the client."""
+        closing = self._release() + self.close_open()
+        return closing + b"".join(self._end_events) if not self.resumed else closing + self._build_end()
+
+    def handle_event(self, name: str, data: Data, raw: bytes) -> bytes:
         """Process one event. Return the bytes to send to the client."""
-        name = name_of(event) or str(json_object(data_of(event)).get("type", "")).encode()
         if name in _ERROR_EVENTS:
-            self.error = (name.decode(), data_of(event).decode("utf-8", "replace"))
+            self.error = (name, data_of(raw))
             return b""
         if name in _END_EVENTS:
-            return self._finish(name, json_object(data_of(event)), event)
-        if self.call_error:
-            return b""
-        if name == b"response.output_text.delta" and not self.resumed:
-            self.passthrough = True
-            return self.release_content(event)
-        if name == b"response.refusal.delta" and not self.resumed:
-            return self.release_content(event)
-        if not name:
-            return event if self.started else b""  # a comment
-        data = json_object(data_of(event))
-        if name == b"response.created" and not self._response:
+            return self._finish(name, data, raw)
+        if name == "response.created" and not self._response:
             self._response = object_field(data, "response")
-        return (
-            self._process_resumed(name.decode(), data)
-            if self.resumed
-            else self._process_first(name.decode(), data, event)
-        )
-
-    # -- first attempt: events are passed on unchanged ----------------------------------------------------
-
-    def _process_first(self, name: str, data: dict[str, Any], event: bytes) -> bytes:
-        self.passthrough = False
-        item = object_field(data, "item")
-        if name == "response.output_item.added":
-            self._is_in_call = item.get("type") == "function_call" and self.buffer_tool_calls
-            self._open = item if item.get("type") == "message" else None
-        if self._is_in_call:
-            self._tool_events.append(event)
-            return self._finish_call(item) if name == "response.output_item.done" else b""
-        if name == "response.output_item.done":
-            self.text()
-            self._items.append(item)
-            self._open, self._open_text = None, ""
-        out = self.buffer(event)
-        if self.started:
-            self.text()
-            self._sequence_number = max(self._sequence_number, _number(data))
-        return out
-
-    def _finish_call(self, item: dict[str, Any]) -> bytes:
-        events, self._tool_events, self._is_in_call = self._tool_events, [], False
-        made = json_object(item.get("arguments"))
-        bad = f"the arguments of the call of {item.get('name')} are not valid JSON"
-        self.call_error = (
-            self.check_call(str(item.get("name")), made) if is_tool_arguments(item.get("arguments")) else bad
-        )
-        if self.call_error:
+        kind = str(object_field(data, "item").get("type")) if name.startswith("response.output_item.") else ""
+        index = data.get("output_index")
+        place = index if isinstance(index, int) else None
+        is_held = kind == "reasoning" or (kind != "message" and (self.buffer_tool_calls or self.resumed > 0))
+        if name == "response.output_item.added" and is_held:
+            self._held[place] = []
+        if place in self._held:
+            return self._hold(place, name, data, raw)
+        if name == DONE:
             return b""
-        self.tool_calls.append((str(item.get("name")), made))
-        closing = self.close_open() if self.resumed else b""
-        index = len(self._items)
-        if self.resumed:
-            parsed = (json_object(data_of(event)) for event in events)
-            events = [self._build_event(str(data.get("type")), {**data, "output_index": index}) for data in parsed]
-        else:
-            self.text()
-            self._sequence_number = max(self._sequence_number, _number(json_object(data_of(events[-1]))))
+        return self._process_resumed(name, data) if self.resumed else self._process_first(name, kind, data, raw)
+
+    # -- items that are passed on when they are complete ----------------------------------------------------
+
+    def _hold(self, place: int | None, name: str, data: Data, raw: bytes) -> bytes:
+        """Hold an event of an item other than a message, and release the item when it is done."""
+        self.count_held(raw)
+        delta = data.get("delta")
+        self._characters += len(delta) if isinstance(delta, str) else 0
+        item = object_field(data, "item")
+        if name != "response.output_item.done":
+            self._held[place].append((name, data, raw))
+            return b""
+        kind = str(item.get("type"))
+        if kind == "function_call":
+            arguments = parse_json(item.get("arguments")) if item.get("arguments") else {}
+            error = self.find_call_error(str(item.get("name")), arguments)
+            if error:
+                return self.reject_call(error, name, data, raw)
+            self.tool_calls.append((str(item.get("name")), arguments))
+        elif kind not in _SERVER_ITEMS:
+            self.tool_calls.append((str(item.get("name") or kind), item.get("input") or item.get("action")))
+        events = [*self._held.pop(place), (name, data, raw)]
+        self._held_size = 0
+        if kind == "reasoning" and self.resumed:
+            return b""
+        out = self._text(self.overlap.close()) if self.resumed else b""
+        out += self.close_open()
+        out += b"".join(self._renumbered(event, len(self._items)) for event in events)
         self._items.append(item)
-        return closing + self.release_content(b"".join(events))
+        return self.buffer(out) if kind == "reasoning" else self.release_content(out)
 
-    # -- later attempts: items and sequence numbers are rewritten ------------------------------------------
+    def _renumbered(self, event: Event, index: int) -> bytes:
+        """Return an event with the client's output index and sequence number; unchanged if they are the same."""
+        name, data, raw = event
+        if not self.resumed and data.get("output_index") == index:
+            return self._sent(data, raw)
+        return self._build_event(name, {**data, "output_index": index})
 
-    def _process_resumed(self, name: str, data: dict[str, Any]) -> bytes:
-        item = object_field(data, "item")
-        if name == "response.output_item.added":
-            self._is_in_call = item.get("type") == "function_call"
-            self._is_in_reasoning = item.get("type") == "reasoning"
-            if item.get("type") == "message":
-                self._response.setdefault("output", [])
-                self._next_item = item
-        if self._is_in_call:
-            self._tool_events.append(named_event(name, data))
-            return self._finish_call(item) if name == "response.output_item.done" else b""
-        if self._is_in_reasoning:
+    # -- first attempt: events are passed on as they come -----------------------------------------------------
+
+    def _process_first(self, name: str, kind: str, data: Data, raw: bytes) -> bytes:
+        self.passthrough = name in _DELTAS
+        if name in _DELTAS:
+            text = str(data.get("delta") or "")
+            self._add_text(text, "refusal" if name == "response.refusal.delta" else "output_text")
+            return self.release_content(self._release_done() + self._sent(data, raw))
+        if name in _DONE_EVENTS and self._open is not None:
+            self._done_events.append((name, data, raw))
             return b""
-        if name == "response.output_text.delta":
-            return self._text(self.overlap.feed(str(data.get("delta", ""))))
-        if name == "response.output_item.done":
-            return self._text(self.overlap.close()) + self.close_open()
-        return b""
+        out = b""
+        if name == "response.output_item.added":
+            out = self.close_open()
+            self._open = object_field(data, "item") if kind == "message" else None
+        elif name == "response.output_item.done":
+            self._items.append(object_field(data, "item"))
+        elif name == "response.content_part.added":
+            out = self._release_done()
+            self._part, self._part_texts = object_field(data, "part"), []
+        elif name == "response.output_text.annotation.added" and self._part is not None:
+            self._part = {**self._part, "annotations": [*(self._part.get("annotations") or ()), data.get("annotation")]}
+        out += self._sent(data, raw)
+        return self.buffer(out) if kind in ("", "message") else self.release_content(out)
+
+    def _release_done(self) -> bytes:
+        """Return the ends that were held back, because the message goes on."""
+        events, self._done_events = self._done_events, []
+        for name, data, _ in events:
+            if name == "response.content_part.done":
+                self._parts, self._part = [*self._parts, object_field(data, "part")], None
+        return b"".join(self._sent(data, raw) for _, data, raw in events)
+
+    def _add_text(self, text: str, kind: str) -> None:
+        self.record_text(text)
+        if self._part is None:
+            self._part, self._part_texts = {"type": "refusal"} if kind == "refusal" else _EMPTY_TEXT, []
+        self._part_texts.append(text)
+
+    # -- later attempts: items and sequence numbers are rewritten -----------------------------------------------
+
+    def _process_resumed(self, name: str, data: Data) -> bytes:
+        if name == "response.output_item.added":
+            closing = self.close_open() if self._has_message else b""
+            self._has_message, self._next_message = True, object_field(data, "item")
+            return closing
+        if name in _DELTAS:
+            return self._text(self.overlap.feed(str(data.get("delta") or "")))
+        return self._text(self.overlap.close()) if name == "response.output_item.done" else b""
 
     def _text(self, text: str) -> bytes:
+        """Return the events for text of another attempt, in the open part, or in a new part or message."""
         if not text:
             return b""
         out = b""
         if self._open is None:
-            self._open = {**self._next_item, "status": "in_progress", "content": []}
-            index = len(self._items)
-            place = {"item_id": self._open.get("id"), "output_index": index, "content_index": 0}
-            out += self._build_event("response.output_item.added", {"output_index": index, "item": self._open})
-            part = {"type": "output_text", "text": "", "annotations": []}
-            out += self._build_event("response.content_part.added", {**place, "part": part})
-        self.record_text(text)
-        self._open_text += text
-        place = {"item_id": self._open.get("id"), "output_index": len(self._items), "content_index": 0}
-        return out + self._build_event("response.output_text.delta", {**place, "delta": text, "logprobs": []})
+            made = {"type": "message", "role": "assistant", "id": "msg_continued", **self._next_message}
+            self._open = {**made, "status": "in_progress", "content": []}
+            out += self._build_event(
+                "response.output_item.added", {"output_index": len(self._items), "item": self._open}
+            )
+        if self._part is None or self._part.get("type") != "output_text":
+            out += self._close_part()
+            self._part, self._part_texts = _EMPTY_TEXT, []
+            out += self._build_event("response.content_part.added", {**self._place(), "part": self._part})
+        self._add_text(text, "output_text")
+        return out + self._build_event("response.output_text.delta", {**self._place(), "delta": text, "logprobs": []})
 
-    _next_item: dict[str, Any] = {"type": "message", "role": "assistant", "id": "msg_continued"}  # noqa: RUF012  # read only
+    def _place(self) -> Data:
+        item = self._open or {}
+        return {"item_id": item.get("id"), "output_index": len(self._items), "content_index": len(self._parts)}
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _finish(self, name: bytes, data: dict[str, Any], event: bytes) -> bytes:
+    def _finish(self, name: str, data: Data, raw: bytes) -> bytes:
         response = object_field(data, "response")
-        self.passthrough = False
-        self.ended = True
-        self.stop_reason = "completed"
-        if name == b"response.incomplete":
+        self.passthrough, self.ended, self.stop_reason = False, True, "completed"
+        if name == "response.incomplete":
             self.stop_reason = str(object_field(response, "incomplete_details").get("reason") or "incomplete")
-        counted = {"output_tokens": self._earlier_output_tokens, "total_tokens": self._earlier_output_tokens}
-        self.usage = add_usage(object_field(response, "usage"), counted)
-        if not self.resumed:
-            self._end_events.append(event)
-            return b""
-        out = self._text(self.overlap.close()) + self.close_open()
+        self.had_nontext = has_output(response)
+        self.usage = object_field(response, "usage")
+        self._end_events, self._end = [raw], (name, response)
+        return self._text(self.overlap.close()) if self.resumed else b""
+
+    def _build_end(self) -> bytes:
+        """Build the end of a response that is made from several attempts."""
+        name, response = self._end
         whole = {**response, "id": self._response.get("id", response.get("id")), "output": self._items}
         if response.get("usage"):
-            whole["usage"] = self.usage
-        self._end_events.append(self._build_event(name.decode(), {"response": whole}))
-        return out
+            whole["usage"] = self.total_usage()
+        return self._build_event(name, {"response": whole})
 
-    def _build_event(self, name: str, data: dict[str, Any]) -> bytes:
+    _end: tuple[str, Data] = ("response.completed", {})
+
+    def _sent(self, data: Data, raw: bytes) -> bytes:
+        """Note the sequence number of an event that is passed on unchanged."""
+        number = data.get("sequence_number")
+        if isinstance(number, int):
+            self._sequence_number = max(self._sequence_number, number)
+        return raw
+
+    def _build_event(self, name: str, data: Data) -> bytes:
         self._sequence_number += 1
         return named_event(name, {**data, "type": name, "sequence_number": self._sequence_number})
 
 
-def _number(data: dict[str, Any]) -> int:
-    value = data.get("sequence_number")
-    return value if isinstance(value, int) else -1
+_EMPTY_TEXT: Final[Data] = {"type": "output_text", "text": "", "annotations": []}

@@ -12,6 +12,7 @@ from rung.wires import (
     openai_chat_stream,
     openai_responses_body,
     openai_responses_stream,
+    replay,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class BodyFormat(Protocol):
     def tool_schemas(self, body: Body) -> dict[str, Any]: ...  # noqa: D102
     def validate(self, response: Body) -> Evidence | None: ...  # noqa: D102
     def merge(self, parts: Sequence[Body]) -> Body: ...  # noqa: D102
+    def choices(self, body: Body) -> int: ...  # noqa: D102
     def error_body(self, status: int, message: str) -> Body: ...  # noqa: D102
     def allows_empty(self, body: Body) -> bool: ...  # noqa: D102
     def token_counts(self, usage: Mapping[str, Any]) -> tuple[int, int]: ...  # noqa: D102
@@ -57,6 +59,7 @@ class WireFormat:
     upstream: str  # upstream type that uses it
     bodies: BodyFormat
     splice: Callable[..., StreamSplicer]
+    replay: Callable[[Body], bytes]  # events of a response that came whole
     ping: bytes
     end_marker: str  # what ends a stream, for messages
 
@@ -66,6 +69,7 @@ MESSAGES: Final = WireFormat(
     upstream=ANTHROPIC,
     bodies=anthropic_body,
     splice=anthropic_stream.AnthropicStream,
+    replay=replay.message_events,
     ping=anthropic_stream.AnthropicStream.ping,
     end_marker="message_stop",
 )
@@ -74,6 +78,7 @@ CHAT: Final = WireFormat(
     upstream=OPENAI,
     bodies=openai_chat_body,
     splice=openai_chat_stream.ChatStream,
+    replay=replay.chat_events,
     ping=openai_chat_stream.ChatStream.ping,
     end_marker="a finish_reason",
 )
@@ -82,6 +87,7 @@ RESPONSES: Final = WireFormat(
     upstream=OPENAI,
     bodies=openai_responses_body,
     splice=openai_responses_stream.ResponsesStream,
+    replay=replay.response_events,
     ping=openai_responses_stream.ResponsesStream.ping,
     end_marker="response.completed",
 )

@@ -1,68 +1,64 @@
 """Splicing of event streams: one response for the client, made from the streams of one or more attempts.
 
-A splicer is a fold over the bytes of a stream. It parses nothing that need not change: an event is recognised by its
-first bytes and passed on unchanged. It buffers the frames before the first content (an early failure stays invisible), a
-tool call until it is complete (an incomplete one can be neither used nor withdrawn), and the end (until it is validated).
-Each wire format has a subclass.
+A splicer is a fold over the events of a stream. An event that need not change is passed on as it came. It buffers the
+frames before the first content (an early failure stays invisible), tool calls and thinking until they are complete (an
+incomplete one can be neither used nor withdrawn), the end of a text (another attempt may continue it), and the end of
+the response (until it is validated). Each wire format has a subclass.
 """
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import OverlapFilter
-from rung.wires.wire_json import int_or_zero
+from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
+from rung.wires.stream_usage import StreamUsage
+from rung.wires.wire_json import parse_event_json
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
-MAX_BUFFERED_BYTES: Final = 512 * 1024  # buffered before the first content; more is released
-MAX_EVENT_BYTES: Final = 32 * 1024 * 1024  # of one event
-MAX_UNPARSED_BYTES: Final = 256 * 1024  # released, with text that is not extracted yet
+    from rung.wires.sse import ServerSentEvent
 
-CHARACTERS_PER_TOKEN: Final = 4
+MAX_BUFFERED_BYTES: Final = 512 * 1024  # buffered before the first content; more is released
+DONE: Final = "[DONE]"  # name given to the marker that has no JSON
 _SILENT: Final = Evidence(text="the response is empty", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
 
-# The scanner inside json.loads, without its overhead: it is called for every chunk.
-_scan: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # undocumented
 
-
-class StreamSplicer:
-    """Base class of the splicers: splits bytes into events, buffers and releases them."""
+class StreamSplicer(StreamUsage):
+    """Base class of the splicers: reads events, buffers and releases them."""
 
     good_stops: frozenset[str]  # stop reasons of a complete response
-    output_tokens_key: str  # key of the output tokens in the usage object
+    has_names = True  # events are named after the `type` of their data
 
-    def __init__(self, *, buffer_tool_calls: bool = True) -> None:
+    def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
+        super().__init__()
         self.buffer_tool_calls = buffer_tool_calls
+        self.choices = choices  # requested alternatives; more than one cannot be spliced
         self.resumed = 0  # number of earlier attempts that sent content to the client
         self.started = False  # the client has received content
-        self.tool_calls: list[
-            tuple[str, object]
-        ] = []  # names and arguments of the complete calls that the client has received
-        self.stop_reason = ""  # reported by the model
-        self.ended = False  # the stream has sent its end marker
+        self.tool_calls: list[tuple[str, object]] = []  # complete calls that the client has received
+        self.ended = False  # the stream has sent its terminal event
         self.error: tuple[str, str] | None = None  # name and data of an error event
-        self.truncated = False  # the stream ended inside an event
+        self.malformed = False  # the stream has an event that is not valid JSON
         self.call_error = ""  # message about an invalid tool call
+        self.accepts_invalid_calls = False
         self.check_call: Callable[[str, object], str] = _no_check  # returns a message about a complete call, or ""
-        self.single_choice = True  # the response has one choice
         self.had_nontext = False  # the response ends with something other than text
+        self.has_media = False  # the client has received audio or images, which cannot be continued
+        self.hides_usage = False  # the client did not ask for usage
         self.passthrough = False  # the current events are text of a block that the client has open
-        self.usage: dict[str, Any] = {}
-        self._sent_text = ""
-        self._unparsed: list[bytes] = []
-        self._unparsed_size = 0
-        self._tail = b""
+        self.overlap = OverlapFilter("")
+        self._texts: list[str] = []
+        self._reader = EventReader()
         self._buffered: list[bytes] = []
         self._buffered_size = 0
-        self._tool_events: list[bytes] = []
+        self._held_size = 0
         self._end_events: list[bytes] = []
-        self._earlier_output_tokens = 0  # output tokens of earlier attempts
-        self.overlap = OverlapFilter("")
+        self._with_invalid_call: StreamSplicer | None = None  # copy that passes the invalid call on
+        self._invalid_part: list[bytes] = []  # what the copy would send
 
     @property
     def tool_call_count(self) -> int:
@@ -72,101 +68,97 @@ class StreamSplicer:
     # -- called by the transport ---------------------------------------------------------------------------
 
     def begin_attempt(self) -> bytes:
-        """Start another attempt. Return the bytes that close the part which the client has received."""
+        """Start another attempt. Return the bytes that close what cannot be continued."""
+        self.count_earlier_usage()
         closing = b""
         if self.started:
-            # An interrupted attempt has not reported its usage.
-            reported = int_or_zero(self.usage.get(self.output_tokens_key)) if self.stop_reason else 0
-            self._earlier_output_tokens = reported or max(
-                self._earlier_output_tokens, len(self.text()) // CHARACTERS_PER_TOKEN
-            )
             self.resumed += 1
-            closing = self.close_open()
+            closing = self.close_interrupted()
             self.overlap = OverlapFilter(self.text())
         self.stop_reason, self.ended, self.error, self.call_error, self.passthrough = "", False, None, "", False
-        self._tail, self.truncated = b"", False
-        self._buffered, self._buffered_size, self._tool_events, self._end_events = [], 0, [], []
+        self.had_nontext = self.malformed = False
+        self._reader = EventReader()
+        self._buffered, self._buffered_size, self._held_size, self._end_events = [], 0, 0, []
+        self._with_invalid_call, self._invalid_part = None, []
         return closing
 
     def feed(self, chunk: bytes) -> bytes:
         """Process received bytes. Return the bytes to send to the client."""
-        if self._tail:
-            chunk = self._tail + chunk
-        if b"\r" in chunk:
-            chunk = chunk.replace(b"\r\n", b"\n")
-        end = chunk.rfind(b"\n\n")
-        if end < 0:
-            self._tail = chunk
-            return b""
-        end += 2
-        self._tail = chunk[end:]
-        whole = chunk[:end] if self._tail else chunk
-        before = whole.rfind(b"\n\n", 0, -2)
-        last = before + 2 if before >= 0 else 0
-        if not _is_complete(whole[last:]):
-            self.truncated = True
-            whole = whole[:last]
-            if not whole:
-                return b""
-        return self._process(whole)
-
-    def _process(self, events: bytes) -> bytes:
-        """Process complete events: runs of text are passed on unchanged, other events one by one."""
         out = []
-        at, end = 0, len(events)
-        while at < end:
-            if self.passthrough and not self.resumed:
-                other = self.find_nontext(events, at)
-                before = -1 if other is None else events.rfind(b"\n\n", at, other.start())
-                until = end if other is None else before + 2
-                if other is None or before >= 0:
-                    out.append(self._keep_text(events[at:until]))
-                    at = until
-                    continue
-            found = events.find(b"\n\n", at)
-            until = end if found < 0 else found + 2  # of three line ends the last one remains
-            event = events[at:until]
-            at = until
-            if len(event) > 2:  # noqa: PLR2004  # more than an empty line
-                out.append(self.handle_event(event))
+        try:
+            for event in self._reader.feed(chunk):
+                if self.ended or self.error is not None:
+                    break  # whatever follows is no part of the response
+                out.append(self._process(event))
+        except (ValueError, RecursionError):
+            self.malformed = True
         return out[0] if len(out) == 1 else b"".join(out)
+
+    def _process(self, event: ServerSentEvent) -> bytes:
+        """Process one event; raise ValueError if it is malformed."""
+        name, data, raw = event
+        if data[:1] not in (b"{", b"["):
+            return raw if self.started and not data else b""  # a comment; other data is no JSON object
+        if data.strip() == b"[DONE]":
+            return self._handle(DONE, {}, raw)
+        value = parse_event_json(data)
+        if isinstance(value, list) and len(value) == 1:  # some services put an error into a list
+            value = value[0]
+        if not isinstance(value, dict):
+            return b""
+        if not self.has_names:
+            return self._handle("", value, raw)
+        kind = value.get("type")
+        if isinstance(kind, str) and (encoded := kind.encode()) != name:
+            if not kind.isprintable():
+                raise ValueError("the type of an event has control characters")
+            name, raw = encoded, build_event(encoded, data.split(b"\n"))
+        return self._handle(name.decode(), value, raw)
+
+    def _handle(self, name: str, data: dict[str, Any], raw: bytes) -> bytes:
+        fork = self._with_invalid_call
+        if fork is None:
+            return self.handle_event(name, data, raw)
+        self._invalid_part.append(fork.handle_event(name, data, raw))
+        self.ended, self.error, self.stop_reason, self.usage = fork.ended, fork.error, fork.stop_reason, fork.usage
+        return b""
 
     @property
     def oversized(self) -> bool:
-        """Whether the pending bytes exceed the size limit of an event."""
-        return len(self._tail) > MAX_EVENT_BYTES
+        """Whether the pending or held bytes exceed the size limit of an event."""
+        return self._reader.oversized or self._held_size > MAX_EVENT_BYTES
 
     def text(self) -> str:
         """Return the text that the client has received so far."""
-        if self._unparsed:
-            self._sent_text += self.text_in(b"".join(self._unparsed))
-            self._unparsed, self._unparsed_size = [], 0
-        return self._sent_text
+        if len(self._texts) > 1:
+            self._texts = ["".join(self._texts)]
+        return self._texts[0] if self._texts else ""
 
     def finish(self) -> bytes:
         """Return the final bytes for the client."""
-        return self._release() + b"".join(self._end_events)
+        return self._release() + self.close_open() + b"".join(self._end_events)
+
+    def native_end(self) -> bytes:
+        """Return the final bytes as the provider sent them, without ending the response: it may be resumed."""
+        fork = self._with_invalid_call
+        return self._copy().finish() if fork is None else b"".join(self._invalid_part) + fork.finish()
 
     def is_interrupted(self) -> bool:
-        """Return whether the stream ended without its end marker."""
-        return not self.ended
+        """Return whether the stream ended without a stop reason."""
+        return not self.stop_reason
 
     # -- implemented by each wire format -------------------------------------------------------------------
 
-    def handle_event(self, event: bytes) -> bytes:
+    def handle_event(self, name: str, data: dict[str, Any], raw: bytes) -> bytes:
         """Process one event. Return the bytes to send to the client."""
         raise NotImplementedError
 
-    def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
-        """Find the first event that is not a continuation of the text."""
-        raise NotImplementedError
-
-    def text_in(self, events: bytes) -> str:
-        """Return the text in these events."""
+    def close_interrupted(self) -> bytes:
+        """Prepare for another attempt: keep an open text open, close anything else."""
         raise NotImplementedError
 
     def close_open(self) -> bytes:
-        """Close the block that the client has open, so that another attempt can continue."""
+        """Close what the client has open."""
         raise NotImplementedError
 
     def validate(self) -> Evidence | None:
@@ -189,72 +181,61 @@ class StreamSplicer:
 
     # -- buffering -----------------------------------------------------------------------------------------
 
-    def buffer(self, event: bytes) -> bytes:
-        """Buffer a frame until there is content. If the buffer is full, release it."""
+    def buffer(self, events: bytes) -> bytes:
+        """Buffer frames until there is content. If the buffer is full, release it."""
         if self.started:
-            return event
-        self._buffered.append(event)
-        self._buffered_size += len(event)
+            return events
+        self._buffered.append(events)
+        self._buffered_size += len(events)
         if self._buffered_size < MAX_BUFFERED_BYTES:
             return b""
         self.started = True
         return self._release()
 
-    def release_content(self, event: bytes) -> bytes:
-        """Return a content event, after the frames buffered before it."""
+    def release_content(self, events: bytes) -> bytes:
+        """Return content, after the frames buffered before it."""
         self.started = True
-        self._keep_text(event)
-        return self._release() + event if self._buffered else event
+        return self._release() + events if self._buffered else events
 
     def record_text(self, text: str) -> None:
-        """Record text that the client receives in events made here."""
-        self._sent_text = self.text() + text
+        """Record text that the client receives."""
+        self._texts.append(text)
+        self._characters += len(text)
 
-    def _keep_text(self, events: bytes) -> bytes:
-        self._unparsed.append(events)
-        self._unparsed_size += len(events)
-        if self._unparsed_size > MAX_UNPARSED_BYTES:
-            self.text()
-        return events
+    def count_held(self, raw: bytes) -> None:
+        """Count the size of a held event."""
+        self._held_size += len(raw)
 
     def _release(self) -> bytes:
         buffered, self._buffered, self._buffered_size = b"".join(self._buffered), [], 0
         return buffered
 
+    # -- tool calls ----------------------------------------------------------------------------------------
+
+    def find_call_error(self, name: str, arguments: object) -> str:
+        """Return a message about an invalid tool call, or an empty string. `arguments` is None if they are no JSON."""
+        if self.accepts_invalid_calls:
+            return ""
+        if not isinstance(arguments, dict):
+            return f"the arguments of the call of {name} are not valid JSON"
+        return self.check_call(name, arguments)
+
+    def reject_call(self, error: str, name: str, data: dict[str, Any], raw: bytes) -> bytes:
+        """Withhold the rest of the response from this event on. A copy reads it, in case it is passed on after all."""
+        self.call_error = error
+        fork = self._with_invalid_call = self._copy()
+        fork.accepts_invalid_calls = True
+        self._invalid_part = [fork.handle_event(name, data, raw)]
+        self.ended, self.stop_reason, self.usage = fork.ended, fork.stop_reason, fork.usage
+        return b""
+
+    def _copy(self) -> Self:
+        fork = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, list | dict):
+                setattr(fork, name, value.copy())
+        return fork
+
 
 def _no_check(name: str, arguments: object) -> str:  # noqa: ARG001  # the default of check_call
     return ""
-
-
-def _is_complete(event: bytes) -> bool:
-    """Return whether the last received event is complete. Only the last one can be truncated."""
-    data = data_of(event)
-    if not data.startswith((b"{", b"[{")):
-        return True  # a comment, an event without data, or [DONE]
-    try:
-        text = data.decode("utf-8", "surrogatepass")
-        _, end = _scan(text, 0)
-    except (ValueError, RecursionError, StopIteration):
-        return False
-    return end == len(text) or not text[end:].strip()
-
-
-def data_of(event: bytes) -> bytes:
-    """Return the data of an event. Several data lines are joined."""
-    if event.startswith(b"data: "):
-        end = event.find(b"\n")
-        if event[end:].strip(b"\n") == b"":
-            return event[6:end]
-    lines = (line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:"))
-    return b"\n".join(lines)
-
-
-def name_of(event: bytes) -> bytes:
-    """Return the name of an event, or an empty string."""
-    if event.startswith(b"event: "):
-        return event[7 : event.find(b"\n")]
-    at = 0 if event.startswith(b"event:") else event.find(b"\nevent:") + 1
-    if at == 0 and not event.startswith(b"event:"):
-        return b""
-    end = event.find(b"\n", at)
-    return event[at + 6 : end].strip()

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
+
+import orjson
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 
 
 def parse_json(text: object) -> Any:
@@ -12,6 +17,18 @@ def parse_json(text: object) -> Any:
         return json.loads(text) if isinstance(text, str | bytes) else None
     except (ValueError, RecursionError):
         return None
+
+
+def parse_event_json(data: bytes) -> Any:
+    """Parse the data of an event; raise ValueError or RecursionError if it is not valid JSON in UTF-8."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:  # it rejects half of a surrogate pair, which some services send
+        return json.loads(data.decode(), parse_constant=_reject_constant)
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def json_object(text: object) -> dict[str, Any]:
@@ -27,12 +44,18 @@ def is_tool_arguments(text: object) -> bool:
 
 def named_event(name: str, data: dict[str, Any]) -> bytes:
     """Build a named server-sent event."""
-    return f"event: {name}\n".encode("utf-8", "surrogatepass") + data_event(data)
+    return f"event: {name}\n".encode("utf-8", "replace") + data_event(data)
 
 
 def data_event(data: dict[str, Any]) -> bytes:
     """Build a server-sent event without a name."""
-    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "surrogatepass")
+    return f"data: {to_json(data)}\n\n".encode()
+
+
+def to_json(data: dict[str, Any]) -> str:
+    """Return compact JSON that can be encoded: half of a surrogate pair, as some services send it, is escaped."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isascii() or not _SURROGATE(text) else json.dumps(data, separators=(",", ":"))
 
 
 def object_field(data: object, name: str) -> dict[str, Any]:

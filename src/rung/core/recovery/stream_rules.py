@@ -1,33 +1,56 @@
-"""Rules for answers that end early: which ones are successes, and how often a broken stream is resumed. Pure."""
+"""Rules for answers that end early or are invalid: which ones are successes, and how often they are asked for again. Pure."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.failures import Kind, Phase
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, Phase
 from rung.core.domain.ladder import Action
+from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rung.core.domain.failures import Evidence
+    from rung.core.domain.failures import Evidence, Failure
     from rung.core.policy.policy import Policy
 
 # Reasons by which providers report that an answer reached its output limit.
 LIMIT_CODES: Final = frozenset({"max_tokens", "length", "max_output_tokens"})
-# Tries of rungs, by ladder, where answers are streamed. Resuming is cheap and giving up loses the whole answer: at
-# 30 % of calls failing, six resumptions would still lose one stream in some thousands.
-STREAM_TRIES: Final[Mapping[str, Mapping[Action, int]]] = MappingProxyType(
-    {"call": MappingProxyType({Action.RESUME: 10})}
-)
+# How often an answer is asked for again because of a mistake of the model. Agents handle such answers themselves: they
+# report the mistake, and the model corrects it.
+MISTAKE_REPEATS: Final = 2
+_MISTAKES: Final = frozenset({Kind.MALFORMED_OUTPUT, Kind.PARTIAL_OUTPUT})
 
 
 def for_streams(policy: Policy) -> Policy:
-    """Return the policy with the number of tries that streamed answers need (`STREAM_TRIES`)."""
-    for action, tries in STREAM_TRIES.get(policy.ladder.name, {}).items():
-        policy = policy.with_tries(action, tries)
-    return policy
+    """Return the policy with as many resumptions as retries: a broken stream is treated like a failed call.
+
+    This replaces the preset's number, which is meant for whole answers. A user's own ladder stays as it is.
+    """
+    rungs = policy.ladder.rungs
+    retries = max((rung.tries for rung in rungs if rung.is_retry), default=0)
+    if not any(rung.action is Action.RESUME and rung in LADDERS["call"].rungs for rung in rungs):
+        return policy
+    return policy.with_tries(Action.RESUME, retries)
+
+
+def is_mistake(evidence: Evidence) -> bool:
+    """Whether an answer is complete, but the model made a mistake: an invalid tool call, or no output."""
+    return evidence.finding in _MISTAKES and evidence.phase is Phase.RESULT
+
+
+def is_repeated_mistake(evidence: Evidence, *, mistakes: int) -> bool:
+    """Whether a mistake is passed on, because the answer was asked for again often enough. `mistakes`: earlier ones."""
+    return is_mistake(evidence) and mistakes >= MISTAKE_REPEATS
+
+
+def why_not_resume(failure: Failure, *, received: bool, choices: int, has_media: bool) -> str:
+    """Return why an answer cannot be resumed; empty if it can. `received`: a part of it was received."""
+    if choices > 1:
+        return "several choices cannot be resumed: a continuation continues one text"
+    if has_media:
+        return "audio and images cannot be resumed"
+    if not received and failure.kind in INFRASTRUCTURE_KINDS:
+        return "nothing was received that can be resumed"
+    return ""
 
 
 def is_usable_when_broken(*, calls: int, bad_call: bool, ended: bool) -> bool:
@@ -40,7 +63,9 @@ def is_cut_at_limit(evidence: Evidence) -> bool:
     return evidence.code in LIMIT_CODES
 
 
-def is_intended(evidence: Evidence, *, calls: int, limit: int | None, small_limit: int, may_be_empty: bool) -> bool:
+def is_intended(
+    evidence: Evidence, *, calls: int, limit: int | None, small_limit: int, may_be_empty: bool, choices: int = 1
+) -> bool:
     """Whether an answer that ended early is what the client asked for, or cannot be resumed.
 
     An output limit up to `small_limit` is deliberate: a probe asks for one token. After complete tool calls a
@@ -48,7 +73,8 @@ def is_intended(evidence: Evidence, *, calls: int, limit: int | None, small_limi
     """
     if evidence.finding is Kind.PARTIAL_OUTPUT:
         return may_be_empty
-    return is_cut_at_limit(evidence) and (calls > 0 or (limit is not None and limit <= small_limit))
+    is_small = limit is not None and limit <= small_limit
+    return is_cut_at_limit(evidence) and (calls > 0 or is_small or choices > 1)
 
 
 def seen_by_client(evidence: Evidence) -> Evidence:
