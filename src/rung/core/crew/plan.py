@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final
 
-from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS
+from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS, TASK_ID_PATTERN
 from rung.core.crew.dependencies import find_cycle, unknown_dependencies, write_conflicts
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.settings_schema import (
@@ -44,7 +44,7 @@ class TaskChange(StrEnum):
 def _is_id(value: object) -> bool:
     if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK_PREFIX):
         return False
-    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None
+    return re.fullmatch(TASK_ID_PATTERN, value) is not None
 
 
 _ID: Final = Type(

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE_SECONDS, WATCHDOG, TaskState, illegal_transition_message
+from rung.core.crew.contract import (
+    CONDUCTOR,
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_CHARS,
+    MAX_TEXT_BYTES,
+    RESERVED,
+    STALE_SECONDS,
+    WATCHDOG,
+    TaskState,
+    illegal_transition_message,
+)
 from rung.store.crew import trigger_conditions
+from rung.store.crew.sql_sha256 import KEY_CHARS, sha256_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VERSION: Final = 1
+VERSION: Final = 2
 _STATES: Final = trigger_conditions.literals(TaskState)
 
 # {serial}, {real} and {now} differ between SQLite and PostgreSQL.
@@ -54,7 +65,7 @@ TABLES: Final = (
   note TEXT
 )""",
     """CREATE TABLE orchestration_messages (
-  id {serial},
+  id {serial} CHECK (id > 0),
   task_id TEXT,
   from_session TEXT,
   message TEXT,
@@ -76,6 +87,7 @@ TABLES: Final = (
   why TEXT NOT NULL
 )""",
     "CREATE TABLE crew_facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL)",
+    "CREATE TABLE crew_conductor (key TEXT NOT NULL)",
     "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
     "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
     "CREATE INDEX idx_messages_task_type ON orchestration_messages (task_id, message_type)",
@@ -85,22 +97,27 @@ TABLES: Final = (
     "CREATE INDEX idx_processes_ended ON crew_processes (ended_at)",
     "CREATE INDEX idx_processes_task ON crew_processes (task_id)",
 )
-INITIAL_ROWS: Final = (
-    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
-    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{CONDUCTOR}', 'watching')",
-    f"INSERT INTO crew_facts (name, value) VALUES ('version', '{VERSION}')",
-)
 _DIALECT: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
 _TASKS: Final = "ON orchestration_tasks"
 
 
-def sqlite_statements() -> Iterator[str]:
-    """Yield all statements that create the schema in SQLite."""
+def sqlite_statements(key_digest: str) -> Iterator[str]:
+    """Yield all statements that create the schema in SQLite, for a crew whose key has this digest."""
     for table in TABLES:
         yield table.format(**_DIALECT)
+    yield from initial_rows(key_digest)
     yield from _rejections()
+    yield from _role_rejections()
+    yield from _value_rejections()
     yield from _effects()
-    yield from INITIAL_ROWS
+
+
+def initial_rows(key_digest: str) -> Iterator[str]:
+    """Yield the statements that insert the rows of a new crew."""
+    for name in (WATCHDOG, CONDUCTOR):
+        yield f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{name}', 'watching')"
+    for name, value in (("version", str(VERSION)), (trigger_conditions.KEY_DIGEST_FACT, key_digest)):
+        yield f"INSERT INTO crew_facts (name, value) VALUES ('{name}', '{value}')"
 
 
 def _reject(name: str, when: str, condition: str, message: str) -> str:
@@ -162,6 +179,69 @@ def _rejections() -> Iterator[str]:
     yield _reject(
         "message_owner", message_insert, trigger_conditions.SENDER_NOT_OWNER, trigger_conditions.NOT_OWNER_ERROR
     )
+
+
+def _role_rejections() -> Iterator[str]:
+    """Yield the triggers that tell the conductor from a worker by the crew's key."""
+    rules, signed_in = trigger_conditions, trigger_conditions.SIGNED_IN
+    digest = f"(SELECT value FROM crew_facts WHERE name = '{rules.KEY_DIGEST_FACT}')"
+    is_key = f"coalesce(length(NEW.key) = {KEY_CHARS} AND {sha256_sql('NEW.key')} = {digest}, FALSE)"
+    yield _reject("sign_in", "INSERT ON crew_conductor", f"NOT {is_key}", rules.SIGN_IN_ERROR)
+    yield _reject("key_kept", "UPDATE ON crew_conductor", "NEW.key <> ''", rules.SIGN_IN_ERROR)
+    yield "CREATE TRIGGER crew_signed_in AFTER INSERT ON crew_conductor BEGIN UPDATE crew_conductor SET key = ''; END"
+    yield _reject("add", f"INSERT {_TASKS}", rules.TASK_INSERT, rules.TASK_INSERT_ERROR)
+    columns = ", ".join(rules.GUARDED_COLUMNS)
+    yield _reject("columns", f"UPDATE OF {columns} {_TASKS}", rules.ILLEGAL_COLUMN_CHANGE, rules.COLUMN_ERROR)
+    yield _reject("reserved", f"UPDATE {_TASKS}", rules.RESERVED_ROW_CHANGE, rules.RESERVED_ROW_ERROR)
+    yield _reject("forged", "INSERT ON orchestration_messages", rules.FORGED_MESSAGE, rules.FORGED_MESSAGE_ERROR)
+    for table in rules.CONDUCTOR_TABLES:
+        for event in ("INSERT", "UPDATE", "DELETE"):
+            yield _reject(f"{table}_{event}", f"{event} ON {table}", f"NOT {signed_in}", rules.CONDUCTOR_TABLE_ERROR)
+
+
+def _value_rejections() -> Iterator[str]:
+    """Yield the triggers for ids, types and sizes: SQLite's columns take any value of any size."""
+    rules = trigger_conditions
+    yield _reject("id", f"INSERT {_TASKS}", f"NOT ({rules.is_fallback('NEW')} OR {_IS_ID})", rules.TASK_ID_ERROR)
+    is_text = " AND ".join(_is_text(f"NEW.{name}", MAX_TEXT_BYTES) for name in rules.WORKER_TEXTS)
+    valid = f"{is_text} AND {_is_name('NEW.session_id')} AND typeof(NEW.retry_count) IN ('integer', 'null')"
+    columns = ", ".join(("retry_count", *rules.WORKER_TEXTS))
+    for when in ("INSERT", f"UPDATE OF {columns}"):
+        label = when[:6].lower()
+        yield _reject(f"value_{label}", f"{when} {_TASKS}", f"NOT ({valid})", rules.VALUE_ERROR)
+        yield _reject(f"session_{label}", f"{when} {_TASKS}", rules.RESERVED_SESSION, rules.RESERVED_SESSION_ERROR)
+    messages = "orchestration_messages"
+    valid = (
+        f"{_is_text('NEW.message', MAX_MESSAGE_BYTES)} AND {_is_text('NEW.task_id', MAX_TEXT_BYTES)}"
+        f" AND {_is_text('NEW.timestamp', MAX_TEXT_BYTES)} AND {_is_name('NEW.from_session')}"
+    )
+    yield _reject("message_value", f"INSERT ON {messages}", f"NOT ({valid})", rules.VALUE_ERROR)
+    yield _reject("message_update", f"UPDATE ON {messages}", "TRUE", rules.KEPT_MESSAGE_ERROR)
+    yield _reject("message_delete", f"DELETE ON {messages}", "TRUE", rules.KEPT_MESSAGE_ERROR)
+    replaced = f"EXISTS (SELECT 1 FROM {messages} WHERE id = NEW.id)"
+    yield _reject("message_replace", f"INSERT ON {messages}", replaced, rules.KEPT_MESSAGE_ERROR)
+    # A message with a huge id would hide all later ones from a reader that asks for those after the last one.
+    ahead = f"NEW.id > 1 + coalesce((SELECT max(id) FROM {messages} WHERE id < NEW.id), 0)"
+    yield (
+        f"CREATE TRIGGER crew_message_id AFTER INSERT ON {messages} WHEN {ahead}\n"
+        f"BEGIN SELECT RAISE(ABORT, {rules.literal(rules.KEPT_MESSAGE_ERROR)}); END"
+    )
+
+
+# `length` of a text ends at its first NUL, that of its bytes does not; the two are equal for ASCII without NULs.
+_IS_ID: Final = (
+    "coalesce(length(NEW.task_id) = length(CAST(NEW.task_id AS BLOB)) AND length(NEW.task_id) <= 100"
+    " AND NEW.task_id GLOB '[A-Za-z0-9]*' AND NEW.task_id NOT GLOB '*[^A-Za-z0-9._-]*', FALSE)"
+)
+
+
+def _is_text(value: str, max_bytes: int) -> str:
+    return f"typeof({value}) IN ('text', 'null') AND coalesce(length(CAST({value} AS BLOB)), 0) <= {max_bytes}"
+
+
+def _is_name(value: str) -> str:
+    is_clean = f"{value} NOT GLOB '*[' || char(1) || '-' || char(32) || char(127) || ']*'"
+    return f"{_is_text(value, 4 * MAX_NAME_CHARS)} AND coalesce(instr({value}, char(0)) = 0 AND {is_clean}, TRUE)"
 
 
 def _effects() -> Iterator[str]:
