@@ -108,25 +108,33 @@ class RestartLimits:
 DEFAULT_LIMITS: Final = RestartLimits()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRestart:
+    """An earlier restart: of which task, when, and whether its worker had died."""
+
+    task_id: str
+    at: float
+    is_death: bool = False
+
+
 def restart_block_reason(
-    redispatches: int,
-    restarts: Sequence[float],
-    deaths: Sequence[float],
-    now: float,
-    limits: RestartLimits = DEFAULT_LIMITS,
+    redispatches: int, restarts: Sequence[WorkerRestart], now: float, limits: RestartLimits = DEFAULT_LIMITS
 ) -> str:
     """Return why a task must not be restarted; empty if it may be.
 
-    `redispatches` counts those of this task; `restarts` and `deaths` are the times of those of all workers.
+    `redispatches` counts those of this task; `restarts` are those of all workers. A limit of the crew is reached only by
+    several tasks: one whose worker dies again and again says nothing about the others.
     """
     if redispatches >= limits.redispatches:
         return f"the task was redispatched {redispatches} times; the limit is {limits.redispatches}"
-    if limits.deaths.remaining(deaths, now) == 0:
+    last_death = {restart.task_id: restart.at for restart in restarts if restart.is_death}
+    if limits.deaths.remaining(tuple(last_death.values()), now) == 0:
         return (
-            f"{len(deaths)} workers died within {limits.deaths.seconds:g} s, which suggests a common cause outside"
-            " the tasks"
+            f"the workers of {len(last_death)} tasks died within {limits.deaths.seconds:g} s, which suggests a common cause"
+            " outside the tasks"
         )
-    if limits.restarts.remaining(restarts, now) == 0:
+    is_shared = len({restart.task_id for restart in restarts}) > 1
+    if is_shared and limits.restarts.remaining([restart.at for restart in restarts], now) == 0:
         window = f"{limits.restarts.seconds / 60:g} minutes"
         return f"the limit of {limits.restarts.restarts} restarts within {window} is reached"
     return ""
