@@ -48,6 +48,9 @@ class Killing:
             os.kill(os.getpid(), signal.SIGKILL)
         self.left -= 1
 
+    def verify(self) -> None:
+        self.inner.verify()
+
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._count()
         return self.inner.execute(sql, values)

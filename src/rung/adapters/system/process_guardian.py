@@ -76,5 +76,5 @@ def deferred_signals() -> Iterator[None]:
     finally:
         for number, handler in deferred.items():
             signal.signal(number, handler)
-    for number in pending:
-        deferred[signal.Signals(number)](number, None)
+    for pended in pending:
+        deferred[signal.Signals(pended)](pended, None)

@@ -122,19 +122,27 @@ def restart_block_reason(
 ) -> str:
     """Return why a task must not be restarted; empty if it may be.
 
-    `redispatches` counts those of this task; `restarts` are those of all workers. A limit of the crew is reached only by
-    several tasks: one whose worker dies again and again says nothing about the others.
+    `redispatches` counts those of this task; `restarts` are those of all workers, oldest first. Several tasks together reach
+    a limit of the crew: one task counts once as dead, and for at most half of the restarts. One whose worker dies again and
+    again says nothing about the others.
     """
     if redispatches >= limits.redispatches:
         return f"the task was redispatched {redispatches} times; the limit is {limits.redispatches}"
-    last_death = {restart.task_id: restart.at for restart in restarts if restart.is_death}
-    if limits.deaths.remaining(tuple(last_death.values()), now) == 0:
+    deaths = _latest([restart for restart in restarts if restart.is_death], 1)
+    if limits.deaths.remaining(deaths, now) == 0:
         return (
-            f"the workers of {len(last_death)} tasks died within {limits.deaths.seconds:g} s, which suggests a common cause"
-            " outside the tasks"
+            f"the workers of {len(deaths)} tasks died within {limits.deaths.seconds:g} s, which suggests a common cause outside"
+            " the tasks"
         )
-    is_shared = len({restart.task_id for restart in restarts}) > 1
-    if is_shared and limits.restarts.remaining([restart.at for restart in restarts], now) == 0:
+    if limits.restarts.remaining(_latest(restarts, max(1, limits.restarts.restarts // 2)), now) == 0:
         window = f"{limits.restarts.seconds / 60:g} minutes"
         return f"the limit of {limits.restarts.restarts} restarts within {window} is reached"
     return ""
+
+
+def _latest(restarts: Sequence[WorkerRestart], number: int) -> list[float]:
+    """Return the times of the latest restarts of each task, up to this number each."""
+    by_task: dict[str, list[float]] = {}
+    for restart in restarts:
+        by_task.setdefault(restart.task_id, []).append(restart.at)
+    return [at for times in by_task.values() for at in times[-number:]]
