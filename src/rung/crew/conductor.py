@@ -39,7 +39,7 @@ class Conductor:
 
         The most urgent task comes first, and the table is read again after each: a handler can change any row.
         """
-        self.crew.table.connection.verify()
+        self.crew.table.connection.verify(full=True)
         handled = 0
         while (task := self._next_task()) is not None:
             self._handle(task)
@@ -53,7 +53,7 @@ class Conductor:
 
     def supervise_and_dispatch(self) -> int:
         """Evict unhealthy workers and launch workers for ready tasks. Return the number of actions."""
-        self.crew.table.connection.verify()
+        self.crew.table.connection.verify(full=True)
         return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
     def _next_task(self) -> TaskRow | None:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.worker_processes import RealProcesses, remove_pid, write_pid
+from rung.adapters.system.pid_file import remove_pid, write_pid
+from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.crew.contract import CONDUCTOR, HAND_OVER_PREFIX, STOP_KEY, WATCHDOG, TaskState
 from rung.core.domain.errors import RungError, StoreUnavailable
 from rung.core.policy.parser import policy

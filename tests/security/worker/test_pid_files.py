@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.adapters.system.worker_processes import RealProcesses, read_pid, write_pid
+from rung.adapters.system.pid_file import read_pid, write_pid
+from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.domain.errors import ConfigError
 from rung.engine.process_identity import current_process, is_alive, lookup
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rung.core.crew.contract import MessageType, TaskState
 from tests.store.crew.stranger import Refused
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,6 +192,60 @@ def test_a_table_without_its_triggers_is_not_conducted(
         with pytest.raises(StoreError, match="crew_columns"):
             act()
     assert not table.running_sessions()
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_trigger_of_a_worker_does_not_act_for_the_conductor(worker: Stranger, table: CrewTable) -> None:
+    """A trigger that a worker creates would run with the conductor's rights: the conductor signs in nowhere where one is."""
+    from rung.core.domain.errors import StoreError
+
+    worker.changed(
+        "CREATE TRIGGER mine AFTER UPDATE ON orchestration_tasks BEGIN UPDATE orchestration_tasks SET approved = 1; END"
+    )
+    with pytest.raises(StoreError, match="changed by another program: mine"):
+        table.update_columns("other", title="x")
+    assert worker.row("mine", "approved") == (0,)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("pragma", ["ignore_check_constraints=ON", "recursive_triggers=ON", "foreign_keys=ON"])
+@pytest.mark.parametrize("conflict", ["", "OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"])
+def test_no_setting_of_a_worker_gets_round_the_triggers(
+    worker: Stranger, table: CrewTable, pragma: str, conflict: str
+) -> None:
+    """Neither a conflict clause nor a setting of its own connection has a refused statement take effect."""
+    worker.changed(f"PRAGMA {pragma}")
+    for sql in (
+        f"UPDATE {conflict} orchestration_tasks SET approved = 1 WHERE task_id = 'mine'",
+        f"INSERT {conflict} INTO orchestration_tasks (task_id, state) VALUES ('extra', 'watching')",
+        f"INSERT {conflict} INTO crew_conductor (key) VALUES ('{'0' * 32}')",
+        f"INSERT {conflict} INTO crew_facts (name, value) VALUES ('stop', 'now')",
+        f"INSERT {conflict} INTO orchestration_messages (id, message_type) VALUES (-1, 'warning')",
+        f"INSERT {conflict} INTO orchestration_messages (id, message_type) VALUES (1, 'warning')",
+    ):
+        with suppress(Refused):
+            assert worker.changed(sql) == 0, sql
+    assert worker.row("mine", "approved") == (0,)
+    assert {row.task_id for row in table.tasks()} == {"mine", "other"}
+    assert table.get_fact("stop") is None
+    assert {message.from_session for message in table.messages()} == {"task-00"}
+    table.post_message("mine", "s1", "still possible", "warning")
+
+
+def test_the_environment_of_a_worker_has_no_key(
+    table: CrewTable, conductor: Conductor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conductor that got the key by its environment does not hand it on to a worker's command."""
+    from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE, load_key
+    from rung.store.crew.rows import NewTask
+
+    monkeypatch.setenv(KEY_VARIABLE, key := load_key(table.connection))
+    file = tmp_path / "environment"
+    table.add_task(NewTask(task_id="spy", command=("sh", "-c", f"env > {file}.new; mv {file}.new {file}")))
+    conductor.run_once()
+    wait_until(file.exists)
+    assert key not in file.read_text()
+    assert f"{WORKER_VARIABLE}={table.get_fact('key_digest')}" in file.read_text().splitlines()
 
 
 def test_without_the_key_one_is_not_the_conductor(

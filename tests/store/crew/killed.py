@@ -48,8 +48,8 @@ class Killing:
             os.kill(os.getpid(), signal.SIGKILL)
         self.left -= 1
 
-    def verify(self) -> None:
-        self.inner.verify()
+    def verify(self, *, full: bool = False) -> None:
+        self.inner.verify(full=full)
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._count()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -49,7 +50,7 @@ class CrewConnection(CrewTransactions, Protocol):
 
     url: str
 
-    def verify(self) -> None:
+    def verify(self, *, full: bool = False) -> None:
         """Raise StoreError if the triggers that enforce the contract were changed."""
         ...
 
@@ -192,14 +193,16 @@ class SqliteCrewConnection:
             return IllegalTransition(message[message.find("rung: ") + len("rung: ") :])
         return StoreUnavailable(str(error)) if code & 0xFF in TRANSIENT_CODES else error
 
-    def verify(self) -> None:
-        """Raise StoreError if tables or triggers were changed since they were created, by anybody who can write the file."""
+    def verify(self, *, full: bool = False) -> None:
+        """Raise StoreError if tables or triggers were changed since they were created, by anybody who can write the file.
+
+        Not `full`: compare only if the schema's version has changed. Nothing else changes what this connection executes.
+        """
         ((version,),) = self._execute("PRAGMA schema_version")
-        if version == self._verified_version:
+        if version == self._verified_version and not full:
             return
-        expected = {one for one in schema.sqlite_statements("") if one.startswith("CREATE")}
         found = {one for (one,) in self._execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-        if changed := sorted(one.split()[2] for one in expected ^ found):
+        if changed := sorted(one.split()[2] for one in _expected_schema() ^ found):
             raise StoreError(
                 f"{self.url}: its tables or triggers were changed by another program: {', '.join(changed)}"
             )
@@ -222,6 +225,11 @@ class SqliteCrewConnection:
     def close(self) -> None:
         """Close the connection."""
         self.raw.close()
+
+
+@cache
+def _expected_schema() -> frozenset[str]:
+    return frozenset(one for one in schema.sqlite_statements("") if one.startswith("CREATE"))
 
 
 def _decode(text: bytes) -> str:

@@ -35,7 +35,7 @@ class PostgresCrewConnection:
         except psycopg.errors.RaiseException as error:
             raise IllegalTransition((error.diag.message_primary or "").removeprefix("rung: ")) from None
 
-    def verify(self) -> None:
+    def verify(self, *, full: bool = False) -> None:
         """Do nothing: only the owner of the tables can change their triggers; workers connect as another role."""
 
     def begin(self) -> None:

@@ -186,6 +186,7 @@ class WorkerCommands(CrewQueries):
         """Run the block in one transaction with the rights of the conductor; raises StoreError without the crew's key."""
         self._key = self._key or load_key(self.connection)
         with transaction(self.connection):
+            self.connection.verify()  # in the transaction: a foreign trigger would act with these rights
             self.connection.execute("INSERT INTO crew_conductor (key) VALUES (?)", [self._key])
             yield
             self.connection.execute("DELETE FROM crew_conductor")
