@@ -132,12 +132,18 @@ class ConductorContext:
 def git_output(workdir: str, *arguments: str) -> str:
     """Return the output of a git command, or an empty text if it fails, for example outside a work tree."""
     try:
-        return RunningProcess(["git", *arguments], "", cwd=workdir or None).result(_GIT_SECONDS)
+        return RunningProcess(["git", *_NO_COMMANDS, *arguments], "", cwd=workdir or None).result(_GIT_SECONDS)
     except (AttemptError, AttemptTimeout):
         return ""
 
 
 _GIT_SECONDS = 60.0
+_NO_COMMANDS = (
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "diff.external=",
+)  # settings of a worker's repository that would run one
 _ATTEMPT_MESSAGES = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
 _ESCALATION = """\
 # {task} needs a person

@@ -126,7 +126,7 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours:
 
 def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str:
     """Save the diff of the task's directory, its progress and its worker's last output. Return the report's path."""
-    diff = git_output(task.workdir, "diff", "HEAD") if task.workdir else ""
+    diff = git_output(task.workdir, "diff", "--no-ext-diff", "--no-textconv", "HEAD") if task.workdir else ""
     name = f"partial/{task.task_id}-{task.generation}"
     if diff:
         crew.write(f"{name}.diff", diff)

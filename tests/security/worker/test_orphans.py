@@ -97,3 +97,23 @@ def test_nohup_is_honoured(tmp_path: Path) -> None:
     go.touch()
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "done\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_pipeline_takes_its_agents_along(tmp_path: Path, number: int, code: int) -> None:
+    """A signal to `rung pipeline run`, SIGKILL included, ends the command of a stage and all it started."""
+    file = tmp_path / "pids"
+    words = json.dumps(["sh", "-c", AGENT.format(file=file)])
+    (tmp_path / "p.toml").write_text(
+        f'[pipeline]\nname = "p"\n[[stage]]\nid = "one"\nprompt = "do it"\ncommand = {words}\n'
+    )
+    process = subprocess.Popen(
+        [*RUNG[:3], "pipeline", "run", "--no-journal", "p.toml"], cwd=tmp_path, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_until(lambda: file.exists() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    are_gone([int(one) for one in file.read_text().split()])

@@ -201,9 +201,9 @@ class RunningProcess:
         self._release()
 
     def _release(self) -> None:
-        if self._guardian is not None:
-            self._guardian.release()
-            self._guardian = None
+        guardian, self._guardian = self._guardian, None
+        if guardian is not None:
+            guardian.release()
 
 
 def output_or_raise(exit_code: int, output: str, errors: str) -> str:

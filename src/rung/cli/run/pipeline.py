@@ -48,6 +48,8 @@ def run(file: Path, **options: Any) -> None:
     """Run the pipeline in FILE.toml."""
     import asyncio
 
+    from rung.cli.run.ending_signals import ending_signals
+
     pipeline, policy = _load(file)
     journal = _open_journal(options)
     try:
@@ -57,10 +59,11 @@ def run(file: Path, **options: Any) -> None:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
             _print_line("restructured", note, as_json=options["as_json"])
-        result = asyncio.run(work.run())
-    except KeyboardInterrupt:
+        with ending_signals():
+            result = asyncio.run(work.run())
+    except KeyboardInterrupt as stop:
         click.echo("rung: stopped; use --resume to continue", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(getattr(stop, "exit_code", INTERRUPTED))
     finally:
         if journal is not None:
             journal.close()

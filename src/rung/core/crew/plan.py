@@ -100,7 +100,7 @@ class CrewSettings:
     redispatches: int = setting(COUNT, "How often one task is given to another worker.", default=3)
     restarts: int = setting(COUNT, "Worker restarts allowed within `restart_seconds`.", default=5)
     restart_seconds: float = setting(POSITIVE_SECONDS, "Time window of `restarts`.", default=900.0)
-    deaths: int = setting(COUNT, "Worker deaths within `death_seconds` that stop the crew.", default=3)
+    deaths: int = setting(COUNT, "Tasks whose worker died within `death_seconds` that stop the crew.", default=3)
     death_seconds: float = setting(POSITIVE_SECONDS, "Time window of `deaths`.", default=30.0)
     conductor_stale: float = setting(
         POSITIVE_SECONDS, "Seconds without a heartbeat after which the conductor is replaced.", default=240.0
