@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import tempfile
 from importlib import resources
 from typing import Any
 
@@ -25,14 +24,16 @@ settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("quick", settings.get_profile("gate"), max_examples=20)
 settings.load_profile("quick" if os.environ.get("RUNG_QUICK") else "gate")
 
-# The keys of crews, and a journal that nobody named, are not written among the files of who runs the tests.
-os.environ["XDG_DATA_HOME"] = os.environ.get("RUNG_TESTS_DATA") or tempfile.mkdtemp(prefix="rung-tests-")
-os.environ["RUNG_TESTS_DATA"] = os.environ["XDG_DATA_HOME"]  # one for all processes of a parallel run
-
 # Coverage is measured in this process. It takes 0.15 s to start, so the processes that tests start are measured only
 # in the folders whose conftest asks for it. The first process of a parallel run hands the variable on to its workers.
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_data(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the keys of crews, and a journal that nobody named, out of the user's data directory."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture
