@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.crew.contract import MessageType, TaskState
-from tests.store.crew.stranger import Refused
+from tests.store.crew.stranger import Refused, Stranger
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rung.crew.conductor import Conductor
     from rung.store.crew.rows import TaskLease
     from rung.store.crew.table import CrewTable
-    from tests.store.crew.stranger import Stranger
 
 INSERT_TASK = (
     "INSERT INTO orchestration_tasks (task_id, state, command) VALUES ('{}', 'watching', '[\"touch\", \"x\"]')"
@@ -27,25 +26,39 @@ MESSAGE = (
     "INSERT INTO orchestration_messages (task_id, from_session, message, message_type) VALUES ('mine', {}, 'm', '{}')"
 )
 
+BAD_IDS = ("../../../climb/x", "/etc/x", "a/b", ".hidden", "", "a b", "x" * 101, "caf\u00e9")
+CONDUCTOR_COLUMNS = (
+    "command = '[\"id\"]'", "workdir = '/'", "instruction_path = '/dev/zero'", "depends_on = '5'", "depends_on = '{'",
+    "stale_after = 1e9", "note = 'asks: x'", "outcome = 'complete'", "history = '{'", "redispatches = 0 - 9",
+    "priority = 9", "writes = '[9]'", "title = 'x'", "phase = 2", "plan_mark = 'NEW'", "generation = 9",
+    "open_for_claim = 2", "error_tries = 9",
+)  # fmt: skip
 
-@pytest.mark.parametrize("task_id", ["extra", "../../../climb/x", "/etc/x", "a/b", ".hidden", "", "a b", "x" * 101])
-def test_a_worker_adds_no_tasks(worker: Stranger, table: CrewTable, task_id: str) -> None:
+
+def test_a_worker_adds_no_tasks(worker: Stranger, table: CrewTable) -> None:
     """A row with a command that the plan does not have is refused, whatever its id."""
-    with pytest.raises(Refused, match=r"only the conductor adds tasks|task_id is"):
-        worker.changed(INSERT_TASK.format(task_id))
+    for task_id in ("extra", *BAD_IDS):
+        with pytest.raises(Refused, match=r"only the conductor adds tasks|task_id is"):
+            worker.changed(INSERT_TASK.format(task_id))
     assert {row.task_id for row in table.tasks()} == {"mine", "other"}
 
 
-@pytest.mark.parametrize(
-    "column", ["command = '[\"id\"]'", "workdir = '/'", "instruction_path = '/dev/zero'", "depends_on = '5'",
-               "depends_on = '{'", "stale_after = 1e9", "note = 'asks: x'", "outcome = 'complete'", "history = '{'",
-               "redispatches = 0 - 9", "priority = 9", "writes = '[9]'", "title = 'x'", "phase = 2", "plan_mark = 'NEW'"],
-)  # fmt: skip
-def test_a_worker_changes_no_column_of_the_conductor(worker: Stranger, column: str) -> None:
+def test_the_database_checks_task_ids(table: CrewTable, place: str) -> None:
+    """An id that is no file name is refused by the database itself, to the conductor as well."""
+    from rung.store.crew.conductor_key import load_key
+
+    with Stranger(place, load_key(table.connection)) as conductor:
+        for task_id in BAD_IDS:
+            with pytest.raises(Refused, match="a task_id is 1 to 100 letters"), conductor.conducts():
+                conductor.changed(INSERT_TASK.format(task_id))
+
+
+def test_a_worker_changes_no_column_of_the_conductor(worker: Stranger) -> None:
     """Neither in its own row nor in another's: among them those that decide which command runs, where and when."""
-    for task_id in ("mine", "other"):
-        with pytest.raises(Refused, match="a worker writes only state"):
-            worker.changed(UPDATE.format(column, task_id))
+    for column in CONDUCTOR_COLUMNS:
+        for task_id in ("mine", "other"):
+            with pytest.raises(Refused, match="a worker writes only state"):
+                worker.changed(UPDATE.format(column, task_id))
 
 
 def test_a_worker_does_not_approve_itself(worker: Stranger, table: CrewTable) -> None:
@@ -75,19 +88,19 @@ def test_a_warning_that_was_answered_is_no_approval(worker: Stranger, lease: Tas
         worker.changed(UPDATE.format("state = 'complete'", "mine"))
 
 
-@pytest.mark.parametrize("sender", ["'task-00'", "'person'", "'souffleur'", "'Task-00'", "' person '"])
-@pytest.mark.parametrize("kind", ["instruction", "approval", "warning"])
-def test_a_worker_speaks_for_nobody_else(worker: Stranger, sender: str, kind: str) -> None:
+def test_a_worker_speaks_for_nobody_else(worker: Stranger) -> None:
     """A message in the name of the conductor, the watchdog or a person is refused, in any spelling."""
-    with pytest.raises(Refused, match=r"a worker does not write as|without whitespace"):
-        worker.changed(MESSAGE.format(sender, kind))
+    for sender in ("'task-00'", "'person'", "'souffleur'", "'Task-00'", "' person '"):
+        for kind in ("instruction", "approval", "warning"):
+            with pytest.raises(Refused, match=r"a worker does not write as|without whitespace"):
+                worker.changed(MESSAGE.format(sender, kind))
 
 
-@pytest.mark.parametrize("kind", ["approval", "fix_proposal", "rejection", "instruction", "exit_request", "system"])
-def test_a_worker_gives_no_answers(worker: Stranger, kind: str) -> None:
+def test_a_worker_gives_no_answers(worker: Stranger) -> None:
     """The conductor's types of message are refused under the worker's own name, too."""
-    with pytest.raises(Refused, match="a worker does not write as"):
-        worker.changed(MESSAGE.format("'s1'", kind))
+    for kind in ("approval", "fix_proposal", "rejection", "instruction", "exit_request", "system"):
+        with pytest.raises(Refused, match="a worker does not write as"):
+            worker.changed(MESSAGE.format("'s1'", kind))
 
 
 def test_a_worker_claims_under_no_reserved_name(worker: Stranger) -> None:
@@ -117,38 +130,33 @@ def test_what_was_said_stays_said(worker: Stranger, table: CrewTable) -> None:
     assert table.messages() == before
 
 
-@pytest.mark.parametrize("task_id", ["task-00", "souffleur"])
-def test_a_worker_leaves_the_reserved_rows_alone(worker: Stranger, task_id: str) -> None:
+def test_a_worker_leaves_the_reserved_rows_alone(worker: Stranger) -> None:
     """It neither ends the conductor by its row, nor keeps a dead one looking alive."""
-    for change in ("state = 'complete'", "last_heartbeat = datetime('now')", "session_id = 'x'"):
-        with pytest.raises(Refused, match="only the conductor changes the rows"):
-            worker.changed(UPDATE.format(change, task_id))
+    for task_id in ("task-00", "souffleur"):
+        for change in ("state = 'complete'", "last_heartbeat = datetime('now')", "session_id = 'x'"):
+            with pytest.raises(Refused, match="only the conductor changes the rows"):
+                worker.changed(UPDATE.format(change, task_id))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
+def test_a_worker_writes_no_facts(worker: Stranger) -> None:
+    """The plan with its commands, the stop request, launched processes and restarts are the conductor's."""
+    for sql in (
         "INSERT INTO crew_facts (name, value) VALUES ('plan', '{}')",
         "INSERT INTO crew_facts (name, value) VALUES ('stop', 'now')",
         "UPDATE crew_facts SET value = '0'",
         "DELETE FROM crew_facts",
         "INSERT INTO crew_processes (session_id, task_id, launched_at, command) VALUES ('x', 'mine', 'now', '[]')",
         "INSERT INTO crew_restarts (at, task_id, why) VALUES (datetime('now'), 'other', 'dead')",
-    ],
-)
-def test_a_worker_writes_no_facts(worker: Stranger, sql: str) -> None:
-    """The plan with its commands, the stop request, launched processes and restarts are the conductor's."""
-    with pytest.raises(Refused, match="only the conductor writes"):
-        worker.changed(sql)
+    ):
+        with pytest.raises(Refused, match="only the conductor writes"):
+            worker.changed(sql)
 
 
-@pytest.mark.parametrize(
-    "key", ["", "0" * 32, "x", "' || (SELECT value FROM crew_facts WHERE name = 'key_digest') || '"]
-)
-def test_a_worker_has_no_key(worker: Stranger, key: str) -> None:
+def test_a_worker_has_no_key(worker: Stranger) -> None:
     """Neither a guess nor the stored digest signs in; and the table has no key that could be read."""
-    with pytest.raises(Refused, match="not the crew's key"):
-        worker.changed(f"INSERT INTO crew_conductor (key) VALUES ('{key}')")
+    for key in ("", "0" * 32, "x", "' || (SELECT value FROM crew_facts WHERE name = 'key_digest') || '"):
+        with pytest.raises(Refused, match="not the crew's key"):
+            worker.changed(f"INSERT INTO crew_conductor (key) VALUES ('{key}')")
     assert worker.asked("SELECT count(*) FROM crew_conductor") == [(0,)]
 
 
@@ -208,13 +216,11 @@ def test_a_trigger_of_a_worker_does_not_act_for_the_conductor(worker: Stranger, 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("pragma", ["ignore_check_constraints=ON", "recursive_triggers=ON", "foreign_keys=ON"])
 @pytest.mark.parametrize("conflict", ["", "OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"])
-def test_no_setting_of_a_worker_gets_round_the_triggers(
-    worker: Stranger, table: CrewTable, pragma: str, conflict: str
-) -> None:
+def test_no_setting_of_a_worker_gets_round_the_triggers(worker: Stranger, table: CrewTable, conflict: str) -> None:
     """Neither a conflict clause nor a setting of its own connection has a refused statement take effect."""
-    worker.changed(f"PRAGMA {pragma}")
+    for pragma in ("ignore_check_constraints", "recursive_triggers", "foreign_keys"):
+        worker.changed(f"PRAGMA {pragma}=ON")
     for sql in (
         f"UPDATE {conflict} orchestration_tasks SET approved = 1 WHERE task_id = 'mine'",
         f"INSERT {conflict} INTO orchestration_tasks (task_id, state) VALUES ('extra', 'watching')",

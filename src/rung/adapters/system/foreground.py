@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.05
 # A command that ends by one of these was ended at the terminal: Ctrl-C, Ctrl-\ or a closed window.
-TERMINAL_SIGNALS: Final = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+TERMINAL_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGQUIT", "SIGHUP") if hasattr(signal, name)
+)
 
 
 def is_foreground(descriptor: int) -> bool:

@@ -138,7 +138,7 @@ class RunningProcess:
             raise
 
     def _start(self, argv: Sequence[str], stdin: object, *, guard: bool, **places: Any) -> subprocess.Popen[bytes]:
-        self._guardian = ProcessGuardian() if guard else None
+        self._guardian = ProcessGuardian() if guard and os.name == "posix" else None
         try:
             process = subprocess.Popen(  # noqa: S603  # the user's own command
                 argv,

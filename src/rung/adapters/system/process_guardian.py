@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Besides Ctrl-C, these ask a process to end. Windows has no SIGHUP.
+ENDING_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 # First the group to guard, then a word when the command has ended. An end of the input instead means: this process is gone.
 _SCRIPT: Final = """\
 trap '' HUP INT TERM
@@ -67,7 +69,7 @@ def deferred_signals() -> Iterator[None]:
     def remember(number: int, _: Any) -> None:
         pending.append(number)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING_SIGNALS)}
     deferred = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in deferred:
         signal.signal(number, remember)

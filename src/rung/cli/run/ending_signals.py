@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from rung.adapters.system.process_guardian import ENDING_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class EndRequested(KeyboardInterrupt):

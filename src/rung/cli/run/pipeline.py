@@ -24,7 +24,8 @@ standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of
 --resume ID resumes it, and a stage that has passed never runs again.
 
 \b
-Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C."""
+Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP."""
 
 
 @click.group(short_help="Run a pipeline of agents.")

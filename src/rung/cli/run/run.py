@@ -103,7 +103,8 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
     policy = policy.replace(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
-    given = CommandInput(None if sys.stdin is None or sys.stdin.isatty() else STDIN)
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    given = CommandInput(None if sys.stdin is None or has_terminal else STDIN)
     # A durable run is known by its input; any other starts while its input still arrives.
     stdin = given.text(INPUT_SECONDS if options["run_id"] is None else None)
     attempt = AgentCommand(
@@ -112,10 +113,10 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
         show_errors=_writer(sys.stderr),
         given=given,
         given_text=stdin,
-        terminal=is_foreground(STDIN),
+        terminal=has_terminal and is_foreground(STDIN),
         guard=options["guard"],
     )
-    ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
+    ask = options["ask"] if options["ask"] is not None else has_terminal and sys.stderr.isatty()
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
     stop, hooks = load_stop_and_hooks(options)
