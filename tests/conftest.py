@@ -31,9 +31,10 @@ COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep decisions about settings files out of the user's state directory."""
+def _own_directories(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep trust decisions, keys of crews, and a journal that nobody named, out of the user's directories."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture

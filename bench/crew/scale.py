@@ -33,6 +33,7 @@ from rung.crew.context import ConductorContext
 from rung.crew.judgement import RuleJudgement
 from rung.crew.settings import ConductorSettings
 from rung.crew.task_recovery import TaskRecoveries
+from rung.store.crew.conductor_key import load_key
 from rung.store.crew.rows import TaskLease
 from rung.store.crew.table import CrewTable
 
@@ -160,6 +161,7 @@ def fill(place: str, tasks: int) -> None:
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {tasks - 1})"
     with CrewTable.open(place, create=True) as table:
         table.connection.begin()
+        table.connection.execute("INSERT INTO crew_conductor (key) VALUES (?)", [load_key(table.connection)])
         table.connection.execute(
             f"{numbers} INSERT INTO orchestration_tasks (task_id, state, title, depends_on) SELECT printf('t%05d', i),"
             " 'watching', 'work ' || i, CASE WHEN i % 3 = 1 THEN json_array(printf('t%05d', i - 1)) END FROM n"
@@ -168,6 +170,7 @@ def fill(place: str, tasks: int) -> None:
             f"{numbers} INSERT INTO orchestration_messages (task_id, from_session, message, message_type)"
             " SELECT printf('t%05d', i), 'task-00', 'do it', 'instruction' FROM n"
         )
+        table.connection.execute("DELETE FROM crew_conductor")
         table.connection.commit()
 
 

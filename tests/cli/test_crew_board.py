@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.crew.contract import ASKS_PREFIX
+from rung.store.crew.conductor_key import load_key
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
 
@@ -70,10 +71,12 @@ def test_many_tasks_are_counted_and_the_active_shown(tmp_path: Path) -> None:
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
         table.connection.begin()
+        table.connection.execute("INSERT INTO crew_conductor (key) VALUES (?)", [load_key(table.connection)])
         table.connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
             " INSERT INTO orchestration_tasks (task_id, state) SELECT printf('t%05d', i), 'watching' FROM n"
         )
+        table.connection.execute("DELETE FROM crew_conductor")
         table.connection.commit()
         table.claim("t09999", "a-session", "somebody")
     done = run("board", "--once", "--rows", "3", "--db", at)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.adapters.system.worker_processes import read_pid
+from rung.adapters.system.pid_file import read_pid
 from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.policy.serializer import to_toml
 from rung.engine.process_identity import ProcessId, is_alive

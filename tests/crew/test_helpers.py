@@ -195,8 +195,11 @@ def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
     crew = world.conductor.crew
     judge = CommandJudgement(helper(tmp_path, '{"instructions": "Do it."}'))
     assert ensure_instructions(replace(crew, judgement=judge), row)
-    assert path.read_text() == "Do it."
-    assert [entry.name for entry in path.parent.iterdir()] == ["task-01.md"]
+    row = world.table.require_task("task-01")
+    written = crew.runtime_dir / "instructions" / "task-01.md"
+    assert (row.instruction_path, written.read_text()) == (str(written), "Do it.")
+    assert [entry.name for entry in written.parent.iterdir()] == ["task-01.md"]
+    assert not path.exists()
     assert ensure_instructions(crew, row)
-    path.write_text(" \n")
+    written.write_text(" \n")
     assert not ensure_instructions(crew, row)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.adapters.system.worker_processes import RealProcesses, read_pid, signal_group, write_pid
+from rung.adapters.system.pid_file import read_pid, write_pid
+from rung.adapters.system.worker_processes import RealProcesses, signal_group
 from rung.engine.process_identity import ProcessId, current_process, is_alive, is_group_alive, lookup
 
 if TYPE_CHECKING:

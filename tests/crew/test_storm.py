@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.adapters.system.worker_processes import read_pid
+from rung.adapters.system.pid_file import read_pid
 from rung.core.crew.contract import MessageType, TaskState
 from rung.core.policy.serializer import to_toml
 from rung.engine.process_identity import is_alive

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
@@ -15,6 +14,7 @@ from rung.core.crew.error_triage import ErrorReport
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import first_line
+from rung.crew.instruction_file import read_instructions
 from rung.engine.process_identity import group_cpu_seconds
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CommandWorker:
     def _instructions(self, worker: CrewWorker) -> str:
         """Return the last instructions from the conductor or a person, then the instruction file."""
         path = worker.claim.instruction_path
-        text = Path(path).read_text(encoding="utf-8") if path else ""
+        text = read_instructions(path) if path else ""
         messages = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
         instructions = [one.message for one in messages if one.from_session in (CONDUCTOR, PERSON)]
         return "\n\n".join([*instructions[-3:], text]).strip()

@@ -39,27 +39,35 @@ class Conductor:
 
         The most urgent task comes first, and the table is read again after each: a handler can change any row.
         """
+        self.crew.table.connection.verify(full=True)
         handled = 0
         while (task := self._next_task()) is not None:
             self._handle(task)
             handled += 1
         for fallback in self.crew.table.fallbacks():
-            message_handlers.handle_blocked_claim(self.crew, fallback)
-            handled += 1
+            if fallback.task_id not in self.crew.unusable:
+                with self.crew.isolated(fallback):
+                    message_handlers.handle_blocked_claim(self.crew, fallback)
+                handled += 1
         return handled
 
     def supervise_and_dispatch(self) -> int:
         """Evict unhealthy workers and launch workers for ready tasks. Return the number of actions."""
+        self.crew.table.connection.verify(full=True)
         return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
     def _next_task(self) -> TaskRow | None:
-        return next(iter(self.crew.table.needing_attention(1)), None)
+        unusable = self.crew.unusable
+        tasks = self.crew.table.needing_attention(1 + len(unusable))
+        return next((task for task in tasks if task.task_id not in unusable), None)
 
     def _handle(self, task: TaskRow) -> None:
         """Run the handler of the task's state. Escalate the task after three failures in a row.
 
         A handler fails if it raises, or if it leaves the row as it was: the same row would come up forever.
         """
+        if not self.crew.is_usable(task):
+            return
         problem = ""
         try:
             HANDLERS[task.state](self.crew, task)
@@ -78,16 +86,16 @@ class Conductor:
         self.crew.log(f"{task.task_id}: {problem}")
         failures = self._handler_failures[task.task_id] = self._handler_failures.get(task.task_id, 0) + 1
         if failures >= MAX_HANDLER_FAILURES:
-            self.crew.escalate(task, problem)
+            self.crew.set_aside(task, problem)
 
     def finish_if_idle(self) -> bool:
         """Return whether no work is left that could run. Tasks that can never start are escalated then."""
         table = self.crew.table
-        if table.needing_attention(1) or table.running_sessions() or table.claimed_tasks():
+        if self._next_task() is not None or table.running_sessions() or table.claimed_tasks():
             return False
         if table.get_fact(PAUSED_KEY):
             return False
-        if not table.get_fact(HALTED_KEY) and table.ready_tasks(1):
+        if not table.get_fact(HALTED_KEY) and table.ready_tasks(1, exclude=self.crew.unusable):
             return False
         for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
             reason = table.get_fact(HALTED_KEY) or "its dependencies were not completed: " + ", ".join(task.depends_on)

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.worker_processes import RealProcesses, write_pid
+from rung.adapters.system.pid_file import remove_pid, write_pid
+from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.crew.contract import CONDUCTOR, HAND_OVER_PREFIX, STOP_KEY, WATCHDOG, TaskState
 from rung.core.domain.errors import RungError, StoreUnavailable
 from rung.core.policy.parser import policy
@@ -92,7 +93,7 @@ def run_conductor(crew: ConductorContext) -> bool:
         return to is TaskState.COMPLETE
     finally:
         stop.set()
-        processes.pid_file(CONDUCTOR_PROCESS).unlink(missing_ok=True)
+        remove_pid(processes.pid_file(CONDUCTOR_PROCESS))
 
 
 def _ensure_single_conductor(processes: RealProcesses) -> None:
@@ -100,7 +101,7 @@ def _ensure_single_conductor(processes: RealProcesses) -> None:
     pid = processes.pid(CONDUCTOR_PROCESS)
     if pid is not None and pid.number != os.getpid() and is_alive(pid):
         raise RungError(f"this crew already has a conductor: process {pid.number}")
-    write_pid(processes.pids / f"{CONDUCTOR_PROCESS}.pid", current_process())
+    write_pid(processes.pid_file(CONDUCTOR_PROCESS), current_process())
 
 
 def _await_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
@@ -173,7 +174,7 @@ def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     crew = open_context(table_url, log=log)
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # `open_context` makes these
-    write_pid(processes.pids / f"{WATCHDOG_PROCESS}.pid", current_process())
+    write_pid(processes.pid_file(WATCHDOG_PROCESS), current_process())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     watchdog = ConductorWatchdog(
@@ -187,4 +188,4 @@ def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     try:
         return watchdog.run(stop)
     finally:
-        (processes.pids / f"{WATCHDOG_PROCESS}.pid").unlink(missing_ok=True)
+        remove_pid(processes.pid_file(WATCHDOG_PROCESS))

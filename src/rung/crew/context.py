@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rung.adapters.system.process import RunningProcess
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, MessageType, TaskState
-from rung.core.domain.errors import AttemptError, AttemptTimeout
+from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError, StoreUnavailable
 from rung.core.domain.events import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rung.adapters.system.worker_processes import Processes
@@ -36,15 +37,49 @@ class ConductorContext:
     now: Callable[[], float]
     log: Callable[[str], None] = lambda _: None
     loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
+    unusable: set[str] = field(default_factory=set)  # tasks whose row could not even be given up
 
-    def write(self, name: str | Path, text: str) -> Path:
-        """Write a file atomically. A relative path is relative to the runtime directory."""
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the runtime directory atomically; a path outside it is an error."""
         file = self.runtime_dir / name
+        if not file.resolve().is_relative_to(self.runtime_dir.resolve()):
+            raise ConfigError("file", str(name), f"a path inside {self.runtime_dir}")
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f"{file.name}.new")
-        new.write_text(text)
+        new.unlink(missing_ok=True)  # never written through a link that lies there
+        new.write_text(text, encoding="utf-8", errors="replace")
         new.replace(file)
         return file
+
+    def is_usable(self, task: TaskRow) -> bool:
+        """Return whether the task's row can be used. If not, the task is given up."""
+        if task.problem and task.task_id not in self.unusable:
+            self.set_aside(task, f"its row cannot be used: {task.problem}")
+        return not task.problem and task.task_id not in self.unusable
+
+    @contextmanager
+    def isolated(self, task: TaskRow) -> Iterator[None]:
+        """Give the task up if the block raises: one bad row must not stop the crew."""
+        try:
+            yield
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # of one task
+            self.set_aside(task, f"the conductor cannot handle it: {error!r}")
+
+    def set_aside(self, task: TaskRow, reason: str) -> None:
+        """Escalate a task that cannot be handled. If its row stays as it is, ignore the row from now on, and log it."""
+        problem = ""
+        try:
+            self.escalate(task, reason)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # of one task
+            problem = f"; it cannot be escalated: {error!r}"
+        after = self.table.task(task.task_id)
+        if problem or (after is not None and after.outcome == task.outcome):
+            self.unusable.add(task.task_id)
+            self.log(f"{task.task_id}: ignored from now on: {reason}{problem}")
 
     def escalate(self, task: TaskRow, reason: str) -> None:
         """Give the task up: write an escalation report for a person, mark the task `exited`, end its worker."""
@@ -97,12 +132,18 @@ class ConductorContext:
 def git_output(workdir: str, *arguments: str) -> str:
     """Return the output of a git command, or an empty text if it fails, for example outside a work tree."""
     try:
-        return RunningProcess(["git", *arguments], "", cwd=workdir or None).result(_GIT_SECONDS)
+        return RunningProcess(["git", *_NO_COMMANDS, *arguments], "", cwd=workdir or None).result(_GIT_SECONDS)
     except (AttemptError, AttemptTimeout):
         return ""
 
 
 _GIT_SECONDS = 60.0
+_NO_COMMANDS = (
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "diff.external=",
+)  # settings of a worker's repository that would run one
 _ATTEMPT_MESSAGES = (MessageType.ERROR, MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.HANDOFF)
 _ESCALATION = """\
 # {task} needs a person

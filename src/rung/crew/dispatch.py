@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CLAIMABLE
+from rung.core.domain.errors import ConfigError
+from rung.crew.instruction_file import read_instructions
+from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
+from rung.store.crew.trigger_conditions import KEY_DIGEST_FACT
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
@@ -24,29 +28,32 @@ def dispatch(crew: ConductorContext) -> int:
     running = crew.table.running_sessions()
     room = crew.settings.workers - len(running)
     launched = 0
-    for task in crew.table.ready_tasks(room, exclude=running) if room > 0 else ():
-        if ensure_instructions(crew, task):
-            launch(crew, task)
-            launched += 1
+    for task in crew.table.ready_tasks(room, exclude={*running, *crew.unusable}) if room > 0 else ():
+        with crew.isolated(task):
+            if crew.is_usable(task) and ensure_instructions(crew, task):
+                launch(crew, task)
+                launched += 1
     return launched
 
 
 def ensure_instructions(crew: ConductorContext, task: TaskRow) -> bool:
-    """Return whether the task has instructions. A missing or empty file is rewritten by the judge, or escalated."""
+    """Return whether the task has instructions. An unusable file is replaced by the judge's, or the task is escalated."""
     if not task.instruction_path:
         return True
-    path = Path(task.instruction_path)
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    if text.strip():
+    try:
+        read_instructions(task.instruction_path)
+    except ConfigError as error:
+        problem = f"it must be {error.allowed}"
+    else:
         return True
-    problem = "the file is missing or empty"
     written = crew.judgement.write_instructions(task, problem)
-    if written is not None:
-        crew.write(path.absolute(), written)
-        crew.log(f"{task.task_id}: its instructions were rewritten: {problem}")
-        return True
-    crew.escalate(task, f"its instructions cannot be used ({path}): {problem}")
-    return False
+    if written is None:
+        crew.escalate(task, f"its instructions cannot be used ({task.instruction_path}): {problem}")
+        return False
+    file = crew.write(f"instructions/{task.task_id}.md", written)
+    crew.table.update_columns(task.task_id, instruction_path=str(file))
+    crew.log(f"{task.task_id}: its instructions were rewritten ({file}): {problem}")
+    return True
 
 
 def launch(crew: ConductorContext, task: TaskRow) -> None:
@@ -54,6 +61,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
     command = task.command or crew.settings.command
     if not command:
         return  # an external worker claims the task
+    task = crew.table.require_task(task.task_id)
     session = str(uuid.uuid4())
     worked_by = f"worker-{task.task_id}" + (f"-S{task.generation + 1}" if task.generation else "")
     placeholders = {
@@ -71,6 +79,8 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
         "RUNG_WORKED_BY": worked_by,
         "RUNG_INSTRUCTION": task.instruction_path or "",
         "RUNG_BEAT": f"{crew.settings.beat:g}",
+        KEY_VARIABLE: "",
+        WORKER_VARIABLE: crew.table.get_fact(KEY_DIGEST_FACT) or "",
     }
     crew.processes.end(task.task_id, crew.settings.grace)  # remains of an earlier worker
     crew.table.record_launch(session, task.task_id, arguments)

@@ -13,6 +13,7 @@ from rung.core.crew.liveness import (
     Liveness,
     LivenessSignals,
     LivenessThresholds,
+    WorkerRestart,
     check_liveness,
     restart_block_reason,
 )
@@ -32,17 +33,19 @@ def supervise(crew: ConductorContext) -> int:
     reap(crew)
     launched = crew.table.running_sessions()
     for process, task in unclaimed_workers(crew):
-        reason = missing_claim_reason(crew, process)
-        if reason:
-            _restart_unclaimed(crew, task, reason)
-            evicted += 1
+        with crew.isolated(task):
+            reason = missing_claim_reason(crew, process) if crew.is_usable(task) else ""
+            if reason:
+                _restart_unclaimed(crew, task, reason)
+                evicted += 1
     claimed = crew.table.claimed_tasks()
     crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
-    for task in claimed:
-        is_ours = launched.get(task.task_id) == task.session_id
-        verdict = _check_worker(crew, task, is_ours=is_ours)
-        if verdict in UNHEALTHY:
-            evicted += _evict(crew, task, verdict, is_ours=is_ours)
+    for task in filter(crew.is_usable, claimed):
+        with crew.isolated(task):
+            is_ours = launched.get(task.task_id) == task.session_id
+            verdict = _check_worker(crew, task, is_ours=is_ours)
+            if verdict in UNHEALTHY:
+                evicted += _evict(crew, task, verdict, is_ours=is_ours)
     return evicted
 
 
@@ -123,7 +126,7 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours:
 
 def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str:
     """Save the diff of the task's directory, its progress and its worker's last output. Return the report's path."""
-    diff = git_output(task.workdir, "diff", "HEAD") if task.workdir else ""
+    diff = git_output(task.workdir, "diff", "--no-ext-diff", "--no-textconv", "HEAD") if task.workdir else ""
     name = f"partial/{task.task_id}-{task.generation}"
     if diff:
         crew.write(f"{name}.diff", diff)
@@ -170,10 +173,11 @@ def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost:
     only the limit of its own task counts.
     """
     limits, now = crew.settings.limits, crew.now()
-    recent = crew.table.restarts(limits.window_seconds) if is_lost else []
-    restarts = [now - one.age for one in recent]
-    deaths = [now - one.age for one in recent if one.why.startswith(DEATH_PREFIXES)]
-    block_reason = restart_block_reason(task.redispatches, restarts, deaths, now, limits)
+    restarts = [
+        WorkerRestart(task_id=one.task_id, at=now - one.age, is_death=one.why.startswith(DEATH_PREFIXES))
+        for one in (crew.table.restarts(limits.window_seconds) if is_lost else ())
+    ]
+    block_reason = restart_block_reason(task.redispatches, restarts, now, limits)
     if not block_reason:
         if is_lost:
             crew.table.record_restart(task.task_id, reason)

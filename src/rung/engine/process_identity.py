@@ -92,6 +92,24 @@ def group_cpu_seconds(leader: int) -> int:
     return ticks // os.sysconf("SC_CLK_TCK")
 
 
+def group_members(leader: int) -> list[int]:
+    """Return the PIDs of the live members of a process group."""
+    return [int(stat.partition(" ")[0]) for stat in _group_stats(leader)]
+
+
+def initial_environment(number: int) -> list[str]:
+    """Return the environment that a process was started with; empty if it is gone or another account's."""
+    try:
+        return (_PROC / str(number) / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        pass
+    if _PROC.joinpath("self").exists():
+        return []
+    return subprocess.run(  # noqa: S603  # the only argument is a number
+        ["/bin/ps", "-E", "-ww", "-o", "command=", "-p", str(number)], capture_output=True, text=True, check=False
+    ).stdout.split()
+
+
 def start_tick(stat: str) -> str:
     """Return the start time in a line of /proc/PID/stat, or an empty string."""
     try:

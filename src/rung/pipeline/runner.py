@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rung.adapters.system.pid_file import launcher
 from rung.adapters.system.process import RunningProcess
-from rung.adapters.system.worker_processes import RealProcesses, launcher
+from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import Status

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.domain.errors import FileError, StoreError
+from rung.store.user_data import user_data_dir
 from rung.wiring.settings_file import CONFIG_FILE, find
 
 if TYPE_CHECKING:
@@ -43,15 +44,7 @@ def locate(option: str | None) -> JournalLocation:
 
 def default_path(platform: str = sys.platform) -> Path:
     """Return the default journal path in the platform's user data directory."""
-    if platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif platform == "darwin":
-        base = str(Path.home() / "Library" / "Application Support")
-    else:
-        base = os.environ.get("XDG_DATA_HOME") or ""
-        if not Path(base).is_absolute():  # the XDG specification says to ignore relative paths
-            base = str(Path.home() / ".local" / "share")
-    return Path(base) / "rung" / "journal.db"
+    return user_data_dir(platform) / "journal.db"
 
 
 def journal(where: str | Path | None = None, *, project: str = "") -> Journal:

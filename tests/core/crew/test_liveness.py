@@ -17,6 +17,7 @@ from rung.core.crew.liveness import (
     LivenessSignals,
     LivenessThresholds,
     RestartLimits,
+    WorkerRestart,
     check_liveness,
     restart_block_reason,
 )
@@ -123,15 +124,29 @@ def test_limits_can_be_ones_own() -> None:
         deaths=RestartIntensity(restarts=9, seconds=120),
     )
     assert limits.window_seconds == 120
-    assert "the limit is 1" in restart_block_reason(1, [], [], 0, limits)
-    assert "1 restarts within 1 minutes is reached" in restart_block_reason(0, [1.0], [], 10, limits)
+    assert "the limit is 1" in restart_block_reason(1, [], 0, limits)
+    assert "1 restarts within 1 minutes is reached" in restart_block_reason(0, restarted(1.0), 10, limits)
+
+
+def restarted(*times: float, is_death: bool = False, tasks: int = 9) -> list[WorkerRestart]:
+    return [
+        WorkerRestart(task_id=f"task-{number % tasks}", at=at, is_death=is_death) for number, at in enumerate(times)
+    ]
 
 
 def test_when_nothing_is_started_again() -> None:
-    """The default limits: three redispatches, five restarts in 15 minutes, three deaths in 30 s."""
-    assert restart_block_reason(2, [0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 10) == ""
-    assert "redispatched 3 times" in restart_block_reason(3, [], [], 10)
-    assert "common cause" in restart_block_reason(0, [], [1.0, 2.0, 3.0], 10)
-    assert restart_block_reason(0, [], [1.0, 2.0, 3.0], 31) == ""
-    assert "15 minutes" in restart_block_reason(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 800)
-    assert restart_block_reason(0, [1.0, 2.0, 3.0, 4.0, 5.0], [], 901) == ""
+    """The default limits: three redispatches, five restarts in 15 minutes, three dead tasks in 30 s."""
+    assert restart_block_reason(2, [*restarted(2.0, 3.0), *restarted(0.0, 1.0, is_death=True)], 10) == ""
+    assert "redispatched 3 times" in restart_block_reason(3, [], 10)
+    assert "common cause" in restart_block_reason(0, restarted(1.0, 2.0, 3.0, is_death=True), 10)
+    assert restart_block_reason(0, restarted(1.0, 2.0, 3.0, is_death=True), 31) == ""
+    assert "15 minutes" in restart_block_reason(0, restarted(1.0, 2.0, 3.0, 4.0, 5.0), 800)
+    assert restart_block_reason(0, restarted(1.0, 2.0, 3.0, 4.0, 5.0), 901) == ""
+
+
+def test_one_task_does_not_reach_the_limits_of_the_crew() -> None:
+    """Ten deaths of one task block no other; two tasks that die in turn do not either, three do."""
+    times = [float(number) for number in range(10)]
+    for tasks, is_blocked in ((1, False), (2, False), (3, True)):
+        reason = restart_block_reason(0, restarted(*times, is_death=True, tasks=tasks), 10)
+        assert bool(reason) is is_blocked, (tasks, reason)

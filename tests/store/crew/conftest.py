@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.store.crew.conductor_key import load_key
 from rung.store.crew.table import CrewTable
 from tests.store import postgres
 from tests.store.crew.stranger import Stranger
@@ -60,9 +61,8 @@ def table(place: str) -> Iterator[CrewTable]:
 
 @pytest.fixture
 def stranger(table: CrewTable, place: str) -> Iterator[Stranger]:
-    """Somebody who knows nothing but SQL."""
-    del table
-    with Stranger(place) as found:
+    """Somebody who knows nothing but SQL, and the crew's key where it is said."""
+    with Stranger(place, load_key(table.connection)) as found:
         yield found
 
 

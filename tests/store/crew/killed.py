@@ -48,6 +48,9 @@ class Killing:
             os.kill(os.getpid(), signal.SIGKILL)
         self.left -= 1
 
+    def verify(self, *, full: bool = False) -> None:
+        self.inner.verify(full=full)
+
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._count()
         return self.inner.execute(sql, values)

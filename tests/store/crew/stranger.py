@@ -27,7 +27,8 @@ class Refused(Exception):
 class Stranger:
     """One connection; each statement is a transaction of its own, unless it begins one."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, key: str = "") -> None:
+        self.key = key
         self.is_postgres = place.startswith("postgresql:")
         self.raw: Any = (
             psycopg.connect(place, autocommit=True)
@@ -59,10 +60,25 @@ class Stranger:
         return self.asked(f"SELECT {columns} FROM orchestration_tasks WHERE task_id = '{task_id}'")[0]
 
     @contextmanager
-    def takes_back(self) -> Iterator[None]:
-        """What is done here is not done in the end."""
+    def conducts(self) -> Iterator[None]:
+        """What is done here is done with the crew's key."""
         self.raw.execute("BEGIN")
         try:
+            self.raw.execute(f"INSERT INTO crew_conductor (key) VALUES ('{self.key}')")
+            yield
+            self.raw.execute("DELETE FROM crew_conductor")
+        except BaseException:
+            self.raw.execute("ROLLBACK")
+            raise
+        self.raw.execute("COMMIT")
+
+    @contextmanager
+    def takes_back(self) -> Iterator[None]:
+        """What is done here, with the crew's key if there is one, is not done in the end."""
+        self.raw.execute("BEGIN")
+        try:
+            if self.key:
+                self.raw.execute(f"INSERT INTO crew_conductor (key) VALUES ('{self.key}')")
             yield
         finally:
             self.raw.execute("ROLLBACK")

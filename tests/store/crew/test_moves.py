@@ -122,7 +122,7 @@ def test_there_are_no_other_states(table: CrewTable, stranger: Stranger, state: 
         stranger.changed(f"UPDATE orchestration_tasks SET state = '{state}' WHERE task_id = 'task-01'")
     with pytest.raises(Refused):
         stranger.changed("UPDATE orchestration_tasks SET state = NULL WHERE task_id = 'task-01'")
-    with pytest.raises(Refused, match="begins as watching"):
+    with pytest.raises(Refused, match="begins as watching"), stranger.conducts():
         stranger.changed(f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('task-02', '{state}')")
 
 
@@ -131,7 +131,7 @@ def test_a_task_begins_as_watching_and_a_fallback_as_exited(
     table: CrewTable, stranger: Stranger, state: TaskState
 ) -> None:
     """Nothing is inserted half-way."""
-    with pytest.raises(Refused, match="begins as watching"):
+    with pytest.raises(Refused, match="begins as watching"), stranger.conducts():
         stranger.changed(f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('task-02', '{state}')")
     fallback = f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('fallback-x', '{state}')"
     if state is TaskState.EXITED:
@@ -151,13 +151,13 @@ def test_rows_are_neither_replaced_deleted_nor_renamed(table: CrewTable, strange
     with pytest.raises(Refused):
         stranger.changed("INSERT INTO orchestration_tasks (task_id, state) VALUES ('task-01', 'watching')")
     if not stranger.is_postgres:  # which has no such words
-        with pytest.raises(Refused, match="never replaced"):
+        with pytest.raises(Refused, match="never replaced"), stranger.conducts():
             stranger.changed(
                 "INSERT OR REPLACE INTO orchestration_tasks (task_id, state) VALUES ('task-01', 'watching')"
             )
     for column in ("error_tries", "generation"):
         stranger.force("task-01", **{column: "3"})
-        with pytest.raises(Refused, match="never become less"):
+        with pytest.raises(Refused, match="never become less"), stranger.conducts():
             stranger.changed(f"UPDATE orchestration_tasks SET {column} = 0 WHERE task_id = 'task-01'")
 
 

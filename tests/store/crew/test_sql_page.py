@@ -10,6 +10,7 @@ import pytest
 
 from rung.core.crew.contract import WORKER_TRANSITIONS, TaskState, TransitionGuard
 from rung.core.domain.errors import LeaseExpired
+from rung.store.crew.conductor_key import load_key
 from rung.store.crew.rows import NewTask
 from tests.store.crew.shells import typed
 
@@ -24,8 +25,9 @@ TASK = "task-01"
 class Shell:
     """Database shell that runs the statements of the page by their heading."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, key: str) -> None:
         self.place = place
+        self.key = key
         self.used: set[str] = set()
 
     def run(self, heading: str, session: str = "s1", **values: str) -> str:
@@ -37,7 +39,7 @@ class Shell:
     def execute(self, heading: str, session: str = "s1", **values: str) -> tuple[int, str, str]:
         """Run the statement under a heading and return exit code, output and error output."""
         self.used.add(heading)
-        values = {"task": TASK, "session": session, "checkpoint": "1", "last": "0", **values}
+        values = {"task": TASK, "session": session, "checkpoint": "1", "last": "0", "key": self.key, **values}
         sql = re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], f"the {name[1]}"), STATEMENTS[heading])
         completed = typed(self.place, sql)
         return completed.returncode, completed.stdout, completed.stderr
@@ -46,7 +48,7 @@ class Shell:
 @pytest.fixture
 def shell(table: CrewTable, place: str) -> Shell:
     table.add_task(NewTask(task_id=TASK, instruction="do it"))
-    return Shell(place)
+    return Shell(place, load_key(table.connection))
 
 
 def test_a_whole_life_in_sql(table: CrewTable, shell: Shell) -> None:

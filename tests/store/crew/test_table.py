@@ -304,8 +304,9 @@ def test_a_move_is_a_sign_of_life(table: CrewTable, claim: TaskLease, stranger: 
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'needs_review' WHERE task_id = '{TASK}'")
     assert not table.require_task(TASK).is_stale
     table.heartbeat_self(CONDUCTOR, TaskState.REVIEWING, session="c1")
-    stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = '{OLD}' WHERE task_id = '{CONDUCTOR}'")
-    stranger.changed(f"UPDATE orchestration_tasks SET state = 'watching' WHERE task_id = '{CONDUCTOR}'")
+    with stranger.conducts():
+        stranger.changed(f"UPDATE orchestration_tasks SET last_heartbeat = '{OLD}' WHERE task_id = '{CONDUCTOR}'")
+        stranger.changed(f"UPDATE orchestration_tasks SET state = 'watching' WHERE task_id = '{CONDUCTOR}'")
     found = table.task(CONDUCTOR)
     assert found is not None
     assert not found.is_stale
@@ -363,7 +364,7 @@ def test_times_are_utc_text(table: CrewTable, claim: TaskLease, stranger: Strang
     table.record_exit("s1", 0)
     stranger.changed(
         "INSERT INTO orchestration_messages (task_id, from_session, message, message_type)"
-        f" VALUES ('{TASK}', 's1', 'm', 'system')"
+        f" VALUES ('{TASK}', 's1', 'm', 'warning')"
     )
     times = [
         *stranger.row(TASK, "started_at, completed_at, last_heartbeat, progress_at"),
@@ -477,10 +478,7 @@ def test_texts_of_any_kind_are_kept(table: CrewTable, claim: TaskLease) -> None:
 
 def test_one_spoilt_row_does_not_hide_the_others(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """What a stranger made unreadable is as if it were not there."""
-    stranger.changed(
-        "UPDATE orchestration_tasks SET depends_on = 'nothing', writes = '{', command = '5', history = '[1', retry_count"
-        f" = NULL WHERE task_id = '{TASK}'"
-    )
+    stranger.force(TASK, depends_on="'nothing'", writes="'{'", command="'5'", history="'[1'", retry_count="NULL")
     table.add_task(NewTask(task_id="task-02"))
     first, second = table.tasks()
     assert (first.depends_on, first.writes, first.command, first.history, first.retry_count) == ((), (), None, None, 0)

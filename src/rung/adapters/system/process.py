@@ -7,19 +7,27 @@ import shlex
 import signal
 import subprocess
 import threading
-from dataclasses import dataclass
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.adapters.system.command_input import CommandInput
+from rung.adapters.system.command_output import OutputReader, OutputText
+from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
+from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
 from rung.core.text.json_in_text import parse_json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rung.core.domain.request import Request
 
+STDIN: Final = 0
+WAIT_SLICE_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL
 MAX_STDERR_BYTES: Final = 64 * 1024  # tail of stderr that is kept
 RECOVERY_PLACEHOLDER: Final = "{recovery}"
@@ -28,11 +36,19 @@ MODEL_PLACEHOLDER: Final = "{model}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCommand:
-    """Command line of each agent (the empty name: the first one), and callbacks that show its output."""
+    """Command line of each agent (the empty name: the first one), its standard input, and callbacks that show its output.
+
+    `terminal` gives the command the terminal as its standard input, in attempts that have no text for it. With `guard`, the
+    command ends when this process is killed. Output that is not shown is kept byte for byte.
+    """
 
     by_agent: Mapping[str, Sequence[str]]
     show_output: Callable[[bytes], object] | None = None
     show_errors: Callable[[bytes], object] | None = None
+    given: CommandInput = field(default_factory=lambda: CommandInput(None))
+    given_text: str = ""  # what stands for the input in the first request's prompt
+    terminal: bool = False
+    guard: bool = True
 
     def __call__(self, request: Request) -> str:
         """Run the command once. Return its standard output, or raise AttemptError with the evidence."""
@@ -42,8 +58,17 @@ class AgentCommand:
             word.replace(RECOVERY_PLACEHOLDER, request.recovery).replace(MODEL_PLACEHOLDER, request.model)
             for word in template
         ]
-        stdin = str(request.params.get("stdin", "")) if in_place else request.prompt
-        return RunningProcess(argv, stdin, self.show_output, self.show_errors).result()
+        has_text = bool(request.prompt) and not in_place
+        stdin = self.given.insert_into(request.prompt, self.given_text) if has_text else self.given.chunks()
+        process = RunningProcess(
+            argv,
+            None if self.terminal and not has_text else stdin,
+            self.show_output,
+            self.show_errors,
+            guard=self.guard,
+            keep_bytes=self.show_output is None,
+        )
+        return process.result()
 
 
 class Completed(NamedTuple):
@@ -78,52 +103,94 @@ def run_command(
 class RunningProcess:
     """Running command: receives its input, is read to its end, and is terminated with its child processes.
 
-    By default it has its own process group. Without one, it is terminated by any signal to the group of this process.
+    By default it has its own process group, which also ends when this process is killed (`guard`). Without one, it is
+    terminated by any signal to the group of this process. `stdin` None is the terminal, whose foreground it gets.
     """
 
     def __init__(
         self,
         argv: Sequence[str],
-        stdin: str,
+        stdin: str | Iterable[bytes] | None,
         show_output: Callable[[bytes], object] | None = None,
         show_errors: Callable[[bytes], object] | None = None,
         *,
         own_group: bool = True,
+        guard: bool = True,
         keep: int = 0,
+        keep_bytes: bool = False,
         **places: Any,
     ) -> None:
+        self._own_group = own_group
+        self._has_terminal = stdin is None
+        self._guardian: ProcessGuardian | None = None
         try:
-            self.process = subprocess.Popen(  # noqa: S603  # the user's own command
+            with deferred_signals():  # one between the start and the guardian's word would leave the command behind
+                self.process = self._start(argv, stdin, guard=own_group and guard, **places)
+                self._output = OutputReader(self.process.stdout, show_output, keep, keep=keep_bytes)
+                self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES)
+                if stdin is not None:
+                    chunks = (stdin.encode("utf-8", "surrogateescape"),) if isinstance(stdin, str) else stdin
+                    threading.Thread(target=_feed, args=(self.process.stdin, chunks), daemon=True).start()
+        except BaseException:
+            if hasattr(self, "process"):
+                self.terminate()
+            self._release()
+            raise
+
+    def _start(self, argv: Sequence[str], stdin: object, *, guard: bool, **places: Any) -> subprocess.Popen[bytes]:
+        self._guardian = ProcessGuardian() if guard and os.name == "posix" else None
+        try:
+            process = subprocess.Popen(  # noqa: S603  # the user's own command
                 argv,
-                stdin=subprocess.PIPE,
+                stdin=None if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=own_group,
+                start_new_session=self._own_group and stdin is not None,
+                process_group=0 if self._own_group and stdin is None else None,
                 **places,  # cwd, env
             )
         except OSError as error:
             code = 127 if isinstance(error, FileNotFoundError) else 126
             raise AttemptError(str(error), errno=error.errno, exit_code=code) from error
-        self._own_group = own_group
-        self._output = _Pump(self.process.stdout, show_output, keep)
-        self._errors = _Pump(self.process.stderr, show_errors, MAX_STDERR_BYTES)
-        threading.Thread(target=_feed, args=(self.process.stdin, stdin), daemon=True).start()
+        if self._guardian is not None:
+            self._guardian.watch(process.pid)
+        return process
 
     def result(self, seconds: float | None = None) -> str:
         """Return its output or raise AttemptError with the evidence. After `seconds`, or on Ctrl-C, terminate it."""
-        return output_or_raise(*self.completed(seconds))
+        text = output_or_raise(*self.completed(seconds))
+        return text if self._output.kept is None else OutputText.of(text, self._output.kept)
 
     def completed(self, seconds: float | None = None) -> Completed:
         """Wait for its end and return the result. After `seconds` (AttemptTimeout), or on Ctrl-C, terminate it."""
         try:
-            code = self.process.wait(seconds)
+            code = self._wait(seconds)
         except subprocess.TimeoutExpired:
             self.terminate()
             raise AttemptTimeout(seconds or 0.0) from None
         except BaseException:  # timeout or Ctrl-C: terminate it with its child processes
             self.terminate()
             raise
+        self._release()
         return Completed(code, self._output.text(), self._errors.text())
+
+    def _wait(self, seconds: float | None) -> int:
+        if not self._has_terminal:
+            return self._wait_interruptible(seconds)
+        with foreground(self.process, STDIN):
+            code = wait_in_foreground(self.process, STDIN)
+        if -code in TERMINAL_SIGNALS or code - 128 in TERMINAL_SIGNALS:
+            raise KeyboardInterrupt
+        return code
+
+    def _wait_interruptible(self, seconds: float | None) -> int:
+        """Wait in slices: of two signals at once, both can reach other threads, which do not wake this one."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while until is None or time.monotonic() < until:
+            left = WAIT_SLICE_SECONDS if until is None else until - time.monotonic()
+            with suppress(subprocess.TimeoutExpired):
+                return self.process.wait(max(0.0, min(left, WAIT_SLICE_SECONDS)))
+        return self.process.wait(0.0)
 
     def terminate(self) -> None:
         """Terminate it and its child processes; without its own group, only itself."""
@@ -131,6 +198,12 @@ class RunningProcess:
             terminate_group(self.process)
         else:
             _terminate_one(self.process)
+        self._release()
+
+    def _release(self) -> None:
+        guardian, self._guardian = self._guardian, None
+        if guardian is not None:
+            guardian.release()
 
 
 def output_or_raise(exit_code: int, output: str, errors: str) -> str:
@@ -169,53 +242,31 @@ def _error_facts(result: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-class _Pump:
-    """Background reader of a pipe: shows each chunk, and keeps all of it or its tail."""
-
-    def __init__(self, pipe: IO[bytes] | None, show: Callable[[bytes], object] | None, keep: int = 0) -> None:
-        self.pipe = pipe
-        self.show = show
-        self.keep = keep
-        self.kept = bytearray()
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        assert self.pipe is not None  # noqa: S101  # opened as a pipe
-        with self.pipe:
-            while chunk := os.read(self.pipe.fileno(), 65_536):
-                self.kept += chunk
-                if self.keep and len(self.kept) > 2 * self.keep:
-                    del self.kept[: -self.keep]
-                if self.show is not None:
-                    self.show(chunk)
-
-    def text(self) -> str:
-        """Return what was read. Does not wait for a grandchild that holds the pipe open."""
-        self.thread.join(GRACE_SECONDS)
-        kept = bytes(self.kept)
-        return (kept[-self.keep :] if self.keep else kept).decode("utf-8", "replace")
-
-
-def _feed(pipe: IO[bytes] | None, text: str) -> None:
+def _feed(pipe: IO[bytes] | None, chunks: Iterable[bytes]) -> None:
     assert pipe is not None  # noqa: S101  # opened as a pipe
     try:
         with pipe:
-            pipe.write(text.encode())
+            for chunk in chunks:
+                pipe.write(chunk)
+                pipe.flush()
     except OSError:
         return  # the command does not read its input
 
 
 def terminate_group(process: subprocess.Popen[bytes]) -> None:
-    """Terminate a process group: SIGTERM first, then SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
+    """Terminate a process group: SIGTERM first, then SIGKILL. A second Ctrl-C or signal ends the grace period."""
+    try:
+        _signal_group(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
-        except (ProcessLookupError, PermissionError):
-            return
-        except subprocess.TimeoutExpired:
-            continue
+    finally:
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 def _terminate_one(process: subprocess.Popen[bytes]) -> None:

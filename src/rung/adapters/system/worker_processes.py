@@ -7,9 +7,17 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
-from rung.engine.process_identity import ProcessId, is_alive, is_group_alive, start_tick
+from rung.adapters.system.pid_file import launcher, read_pid, remove_pid
+from rung.core.domain.errors import ConfigError
+from rung.engine.process_identity import (
+    ProcessId,
+    group_members,
+    initial_environment,
+    is_alive,
+    is_group_alive,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,55 +26,23 @@ if TYPE_CHECKING:
 GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
 _PID_FILE_TIMEOUT_SECONDS: Final = 5.0  # time for the shell to write the PID file
 _POLL_SECONDS: Final = 0.02
-# The child writes the PID file itself and then executes the command: even if the launcher dies at any moment, there is
-# never a worker without a PID file.
-_LAUNCHER: Final = """\
-if [ -r "/proc/$$/stat" ]; then
-  read -r boot </proc/sys/kernel/random/boot_id; read -r stat <"/proc/$$/stat"
-  started="$boot $stat"
-else
-  started="ps $(LC_ALL=C ps -o lstart= -p $$)"
-fi
-printf '%s %s\\n' "$$" "$started" >"$0.new" && mv "$0.new" "$0" && exec "$@"
-"""
-
-
-def launcher(file: Path, command: Sequence[str]) -> list[str]:
-    """Return the command line of a shell that writes the PID file and then executes the command."""
-    return ["/bin/sh", "-c", _LAUNCHER, str(file), *command]
-
-
-def read_pid(file: Path) -> ProcessId | None:
-    """Return the process in a PID file, or None if the file is missing or invalid."""
-    try:
-        number, _, rest = file.read_text().strip().partition(" ")
-    except (OSError, UnicodeDecodeError):
-        return None
-    if not number.isdigit():
-        return None
-    boot, _, stat = rest.partition(" ")
-    started = " ".join(stat.split()) if boot == "ps" else f"{boot} {start_tick(stat)}"
-    return ProcessId(int(number), started)
-
-
-def write_pid(file: Path, pid: ProcessId) -> None:
-    """Write the PID file of a process that is already running."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(f"{file.name}.new")
-    boot, _, ticks = pid.started.partition(" ")
-    filler = " ".join("0" * 19)  # as in /proc/PID/stat: the start time is field 22
-    new.write_text(f"{pid.number} {boot} {pid.number} (rung) {filler} {ticks}\n")
-    new.replace(file)
+OWNER_VARIABLE: Final = "RUNG_PROCESS"  # in the environment of a launched process: the path of its PID file
 
 
 def signal_group(pid: ProcessId, number: int) -> bool:
     """Send a signal to the process group. Return False if it has no live members."""
-    if not is_group_alive(pid):
+    if pid.number <= 1 or not is_group_alive(pid):
         return False
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid.number, number)
         return True
     return False
+
+
+def has_environment(pid: ProcessId, entry: str) -> bool:
+    """Return whether the group's leader, or after its end any member, was started with this entry in its environment."""
+    members = [pid.number] if is_alive(pid) else group_members(pid.number)
+    return any(entry in initial_environment(member) for member in members)
 
 
 class Processes(Protocol):
@@ -98,6 +74,7 @@ class RealProcesses:
     TAIL: Final = 4_096
 
     def __init__(self, directory: Path) -> None:
+        directory = directory.resolve()
         self.pids = directory / "pids"
         self.logs = directory / "logs"
         for place in (self.pids, self.logs):
@@ -107,13 +84,13 @@ class RealProcesses:
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
         """Start a command and wait for its PID file."""
         file = self.pid_file(name)
-        with (self.logs / f"{name}.log").open("ab") as log:
+        with self._open_log(name) as log:
             child = subprocess.Popen(  # noqa: S603  # the user's own command
                 launcher(file, command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, OWNER_VARIABLE: str(file)},
                 cwd=workdir,
                 start_new_session=True,
             )
@@ -139,21 +116,36 @@ class RealProcesses:
     def output(self, name: str) -> str:
         """Return the tail of its output."""
         try:
-            with (self.logs / f"{name}.log").open("rb") as log:
+            with (self.logs / f"{_checked(name)}.log").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - self.TAIL))
-                return log.read().decode("utf-8", "replace")
+                return log.read(self.TAIL).decode("utf-8", "replace")
         except OSError:
             return ""
 
     def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
         """Terminate it. The PID file is removed last, so that a successor can complete an interrupted termination."""
         pid = self.pid(name)
-        if pid is not None:
+        if pid is not None and self._is_ours(name, pid):
             self._terminate_group(pid, grace)
+        elif pid is not None and is_group_alive(pid):
+            with self._open_log(name) as log:
+                log.write(f"rung: {pid.number} was not started here as {name}: it is not signalled\n".encode())
         self._reap()
-        self.pid_file(name).unlink(missing_ok=True)
+        remove_pid(self.pid_file(name))
         child = self._children.pop(name, None)
         return None if child is None else child.returncode
+
+    def _is_ours(self, name: str, pid: ProcessId) -> bool:
+        """Return whether the process was launched under this name, here or by an earlier conductor."""
+        child = self._children.get(name)
+        if child is not None and child.pid == pid.number and child.returncode is None:
+            return True
+        return has_environment(pid, f"{OWNER_VARIABLE}={self.pid_file(name)}")
+
+    def _open_log(self, name: str) -> IO[bytes]:
+        """Open the log of this name for appending; raises OSError if a link or a pipe lies in its place."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.fdopen(os.open(self.logs / f"{_checked(name)}.log", flags, 0o600), "ab")
 
     def _terminate_group(self, pid: ProcessId, grace: float) -> None:
         if signal_group(pid, signal.SIGTERM):
@@ -173,10 +165,17 @@ class RealProcesses:
 
     def pid_file(self, name: str) -> Path:
         """Return the path of the PID file of this name."""
-        return self.pids / f"{name}.pid"
+        return self.pids / f"{_checked(name)}.pid"
 
     def remove_empty_directories(self) -> None:
         """Remove the directories that are empty."""
         for place in (self.pids, self.logs, self.pids.parent):
             with suppress(OSError):
                 place.rmdir()
+
+
+def _checked(name: str) -> str:
+    """Return the name of a process, if it is a file name."""
+    if not name or "/" in name or "\0" in name or name.startswith("."):
+        raise ConfigError("name", name, "the name of a file, without / and not beginning with a dot")
+    return name

@@ -24,7 +24,8 @@ standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of
 --resume ID resumes it, and a stage that has passed never runs again.
 
 \b
-Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C."""
+Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP."""
 
 
 @click.group(short_help="Run a pipeline of agents.")
@@ -48,6 +49,8 @@ def run(file: Path, **options: Any) -> None:
     """Run the pipeline in FILE.toml."""
     import asyncio
 
+    from rung.cli.run.ending_signals import ending_signals
+
     pipeline, policy = _load(file)
     journal = _open_journal(options)
     try:
@@ -57,10 +60,11 @@ def run(file: Path, **options: Any) -> None:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
             _print_line("restructured", note, as_json=options["as_json"])
-        result = asyncio.run(work.run())
-    except KeyboardInterrupt:
+        with ending_signals():
+            result = asyncio.run(work.run())
+    except KeyboardInterrupt as stop:
         click.echo("rung: stopped; use --resume to continue", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(getattr(stop, "exit_code", INTERRUPTED))
     finally:
         if journal is not None:
             journal.close()

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
 
+INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
+
 EPILOG = """\b
 The command gets your standard input. When it fails, the ladder decides how to run it again; the recovery
 prompt precedes the task on its standard input, or replaces {recovery} in the command. {model} is replaced
@@ -28,7 +30,8 @@ by the model. A fallback is another command that takes over.
   rung run --fallback "codex exec -" --check "make test" -- my-agent --prompt {recovery}
 
 \b
-Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C.
+Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP.
 Standard output gets the output of a successful run; otherwise the output contract, as JSON."""
 
 
@@ -68,10 +71,25 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option(
     "--stream/--buffer", default=None, help="Show output as it arrives, or at the end (default: stream on a terminal)."
 )
+@click.option(
+    "--guard/--no-guard", default=True, help="End the command if rung itself is killed (default), or let it continue."
+)
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
-    from rung.adapters.system.process import AgentCommand
+    from rung.cli.run.ending_signals import EndRequested, ending_signals
+
+    try:
+        with ending_signals():
+            _run(command_line, options)
+    except EndRequested as end:  # before the run started, or after its end
+        sys.exit(end.exit_code)
+
+
+def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
+    from rung.adapters.system.command_input import CommandInput
+    from rung.adapters.system.foreground import is_foreground
+    from rung.adapters.system.process import STDIN, AgentCommand
     from rung.adapters.system.user_hooks import hooked
     from rung.cli.event_printer import listener, terminal_asker
     from rung.cli.run.run_checks import combine_checks, load_stop_and_hooks, log_path
@@ -86,13 +104,20 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
     policy = policy.replace(agents=tuple(agents), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    given = CommandInput(None if sys.stdin is None or has_terminal else STDIN)
+    # A durable run is known by its input; any other starts while its input still arrives.
+    stdin = given.text(INPUT_SECONDS if options["run_id"] is None else None)
     attempt = AgentCommand(
         by_agent={"": command_line, **agents},
         show_output=_writer(sys.stdout) if streaming and not options["as_json"] else None,
         show_errors=_writer(sys.stderr),
+        given=given,
+        given_text=stdin,
+        terminal=has_terminal and is_foreground(STDIN),
+        guard=options["guard"],
     )
-    ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
-    stdin = "" if sys.stdin.isatty() else sys.stdin.read()
+    ask = options["ask"] if options["ask"] is not None else has_terminal and sys.stderr.isatty()
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
     ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
@@ -115,9 +140,10 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             )
         code = EXIT_CODES[outcome.status]
     except KeyboardInterrupt as stop:
+        code = getattr(stop, "exit_code", INTERRUPTED)
         if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
-            sys.exit(INTERRUPTED)
-        outcome, code = stop.__dict__["__rung_outcome__"], INTERRUPTED
+            sys.exit(code)
+        outcome = stop.__dict__["__rung_outcome__"]
     finally:
         if journal is not None:
             journal.close()
@@ -210,10 +236,15 @@ def _writer(stream: Any) -> Any:
 
 
 def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
+    from rung.adapters.system.command_output import OutputText
+
     if as_json:
         click.echo(json.dumps({"name": "outcome", **outcome.to_dict(), "output": outcome.value}))
         return
-    if outcome.value is not None and not streamed:
+    if isinstance(outcome.value, OutputText) and not streamed:
+        sys.stdout.flush()
+        outcome.value.copy_to(sys.stdout.buffer)
+    elif outcome.value is not None and not streamed:
         click.echo(outcome.value, nl=False)
     if not outcome.ok:
         click.echo(json.dumps(outcome.to_dict(), indent=2))

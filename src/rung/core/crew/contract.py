@@ -14,6 +14,7 @@ CONDUCTOR: Final = "task-00"  # task id of the conductor's row, and its name as 
 WATCHDOG: Final = "souffleur"  # task id of the watchdog's row, and its name as a sender
 PERSON: Final = "person"  # a person's name as a sender
 RESERVED: Final = (CONDUCTOR, WATCHDOG)  # task ids that no worker can claim
+RESERVED_SENDERS: Final = (*RESERVED, PERSON)  # names as a sender that only the holder of the crew's key may use
 FALLBACK_PREFIX: Final = "fallback-"  # of the task id of a session whose claim was blocked; the session id follows
 CONTEXT_WARNING: Final = "context_exhaustion_warning"  # value of `last_error` that is not counted as an error
 SHUTDOWN_PREFIX: Final = "the conductor ended:"  # of the note of a task whose healthy worker ended with the conductor
@@ -27,6 +28,10 @@ STALE_SECONDS: Final = 540.0  # without a heartbeat until a worker is stale; a t
 CONDUCTOR_STALE_SECONDS: Final = 240.0  # without a heartbeat until the conductor is replaced
 MAX_ERROR_TRIES: Final = 5  # per task, in its lifetime
 MAX_REVIEW_CYCLES: Final = 5  # per checkpoint
+TASK_ID_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"  # task ids are file names, too
+MAX_NAME_CHARS: Final = 200  # of a session
+MAX_MESSAGE_BYTES: Final = 1_000_000
+MAX_TEXT_BYTES: Final = 65_536  # of any other text that a worker writes
 
 
 class TaskState(StrEnum):
@@ -97,6 +102,15 @@ OWNER_ONLY_MESSAGES: Final = (
     MessageType.COMPLETION,
     MessageType.HANDOFF,
     MessageType.RESUMPTION,
+)
+# Messages that only the conductor and a person may send.
+CONDUCTOR_ONLY_MESSAGES: Final = (
+    MessageType.APPROVAL,
+    MessageType.FIX_PROPOSAL,
+    MessageType.REJECTION,
+    MessageType.INSTRUCTION,
+    MessageType.EXIT_REQUEST,
+    MessageType.SYSTEM,
 )
 
 

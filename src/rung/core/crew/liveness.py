@@ -108,25 +108,41 @@ class RestartLimits:
 DEFAULT_LIMITS: Final = RestartLimits()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRestart:
+    """An earlier restart: of which task, when, and whether its worker had died."""
+
+    task_id: str
+    at: float
+    is_death: bool = False
+
+
 def restart_block_reason(
-    redispatches: int,
-    restarts: Sequence[float],
-    deaths: Sequence[float],
-    now: float,
-    limits: RestartLimits = DEFAULT_LIMITS,
+    redispatches: int, restarts: Sequence[WorkerRestart], now: float, limits: RestartLimits = DEFAULT_LIMITS
 ) -> str:
     """Return why a task must not be restarted; empty if it may be.
 
-    `redispatches` counts those of this task; `restarts` and `deaths` are the times of those of all workers.
+    `redispatches` counts those of this task; `restarts` are those of all workers, oldest first. Several tasks together reach
+    a limit of the crew: one task counts once as dead, and for at most half of the restarts. One whose worker dies again and
+    again says nothing about the others.
     """
     if redispatches >= limits.redispatches:
         return f"the task was redispatched {redispatches} times; the limit is {limits.redispatches}"
+    deaths = _latest([restart for restart in restarts if restart.is_death], 1)
     if limits.deaths.remaining(deaths, now) == 0:
         return (
-            f"{len(deaths)} workers died within {limits.deaths.seconds:g} s, which suggests a common cause outside"
+            f"the workers of {len(deaths)} tasks died within {limits.deaths.seconds:g} s, which suggests a common cause outside"
             " the tasks"
         )
-    if limits.restarts.remaining(restarts, now) == 0:
+    if limits.restarts.remaining(_latest(restarts, max(1, limits.restarts.restarts // 2)), now) == 0:
         window = f"{limits.restarts.seconds / 60:g} minutes"
         return f"the limit of {limits.restarts.restarts} restarts within {window} is reached"
     return ""
+
+
+def _latest(restarts: Sequence[WorkerRestart], number: int) -> list[float]:
+    """Return the times of the latest restarts of each task, up to this number each."""
+    by_task: dict[str, list[float]] = {}
+    for restart in restarts:
+        by_task.setdefault(restart.task_id, []).append(restart.at)
+    return [at for times in by_task.values() for at in times[-number:]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final
 
-from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS
+from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS, TASK_ID_PATTERN
 from rung.core.crew.dependencies import find_cycle, unknown_dependencies, write_conflicts
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.settings_schema import (
@@ -44,7 +44,7 @@ class TaskChange(StrEnum):
 def _is_id(value: object) -> bool:
     if not isinstance(value, str) or value in RESERVED or value.startswith(FALLBACK_PREFIX):
         return False
-    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value) is not None
+    return re.fullmatch(TASK_ID_PATTERN, value) is not None
 
 
 _ID: Final = Type(
@@ -100,7 +100,7 @@ class CrewSettings:
     redispatches: int = setting(COUNT, "How often one task is given to another worker.", default=3)
     restarts: int = setting(COUNT, "Worker restarts allowed within `restart_seconds`.", default=5)
     restart_seconds: float = setting(POSITIVE_SECONDS, "Time window of `restarts`.", default=900.0)
-    deaths: int = setting(COUNT, "Worker deaths within `death_seconds` that stop the crew.", default=3)
+    deaths: int = setting(COUNT, "Tasks whose worker died within `death_seconds` that stop the crew.", default=3)
     death_seconds: float = setting(POSITIVE_SECONDS, "Time window of `deaths`.", default=30.0)
     conductor_stale: float = setting(
         POSITIVE_SECONDS, "Seconds without a heartbeat after which the conductor is replaced.", default=240.0

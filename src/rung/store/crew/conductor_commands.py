@@ -6,10 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, MessageType, TaskState
+from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, TASK_ID_PATTERN, MessageType, TaskState
 from rung.core.domain.errors import ConfigError, is_number
-from rung.store.crew.connection import transaction
-from rung.store.crew.rows import ProcessRow, RestartRow, encode_columns
+from rung.store.crew.rows import ProcessRow, RestartRow, encode_columns, parse_list
 from rung.store.crew.trigger_conditions import NOW_SQL
 from rung.store.crew.worker_commands import WorkerCommands
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from rung.store.crew.rows import NewTask, TaskRow
 
-_TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TASK_ID: Final = re.compile(TASK_ID_PATTERN)
 _PROCESS_COLUMNS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
 
 
@@ -39,7 +38,7 @@ class ConductorCommands(WorkerCommands):
             ),
             **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
         }
-        with transaction(self.connection):
+        with self._signed_in():
             if self.task(new.task_id) is not None:
                 raise ConfigError("task_id", new.task_id, "an id that no task of this crew has")
             self.connection.execute(
@@ -54,7 +53,7 @@ class ConductorCommands(WorkerCommands):
         """Post a message and change the task's state; return False, without a write, if the task changed since it was read."""
         values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
-        with transaction(self.connection):
+        with self._signed_in():
             moved = self.connection.execute(
                 f"UPDATE orchestration_tasks SET state = ?{names}"
                 " WHERE task_id = ? AND state = ? AND generation = ? RETURNING task_id",
@@ -69,10 +68,7 @@ class ConductorCommands(WorkerCommands):
         values = encode_columns(columns)
         if values:
             names = ", ".join(f"{name} = ?" for name in values)
-            self.connection.execute(
-                f"UPDATE orchestration_tasks SET {names} WHERE task_id = ?",
-                [*values.values(), task_id],
-            )
+            self._write(f"UPDATE orchestration_tasks SET {names} WHERE task_id = ?", [*values.values(), task_id])
 
     def heartbeat_self(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
         """Write a heartbeat of the conductor or watchdog, optionally with a new state and session."""
@@ -83,27 +79,24 @@ class ConductorCommands(WorkerCommands):
             sets, values = [*sets, "state = ?"], [*values, state]
         if session:
             sets, values = [*sets, "session_id = ?", f"started_at = {NOW_SQL}"], [*values, session]
-        self.connection.execute(
-            f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?",
-            [*values, who],
-        )
+        self._write(f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?", [*values, who])
 
     def delete_fallback(self, session: str) -> None:
         """Delete the fallback row of a blocked session."""
-        self.connection.execute("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK_PREFIX + session])
+        self._write("DELETE FROM orchestration_tasks WHERE task_id = ?", [FALLBACK_PREFIX + session])
 
     # -- processes ------------------------------------------------------------------------------------
 
     def record_launch(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
         """Record a process before it is launched, so that a successor of this conductor knows about it."""
-        self.connection.execute(
+        self._write(
             f"INSERT INTO crew_processes ({_PROCESS_COLUMNS}) VALUES (?, ?, {NOW_SQL}, NULL, NULL, ?)",
             [session, task_id, json.dumps(list(command))],
         )
 
     def record_exit(self, session: str, exit_code: int | None = None) -> None:
         """Record the end of a process."""
-        self.connection.execute(
+        self._write(
             f"UPDATE crew_processes SET ended_at = {NOW_SQL}, exit_code = ? WHERE session_id = ? AND ended_at IS NULL",
             [exit_code, session],
         )
@@ -118,15 +111,13 @@ class ConductorCommands(WorkerCommands):
             [task_id] if task_id else [],
         )
         names = [*_PROCESS_COLUMNS.split(", "), "age"]
-        return [
-            ProcessRow(**dict(zip(names, row, strict=True)) | {"command": tuple(json.loads(row[5]))}) for row in rows
-        ]
+        return [ProcessRow(**dict(zip(names, row, strict=True)) | {"command": parse_list(row[5])}) for row in rows]
 
     # -- restarts and facts ---------------------------------------------------------------------------
 
     def record_restart(self, task_id: str, why: str) -> None:
         """Record a restart."""
-        self.connection.execute(
+        self._write(
             f"INSERT INTO crew_restarts (at, task_id, why) VALUES ({NOW_SQL}, ?, ?)",
             [task_id, why],
         )
@@ -149,11 +140,15 @@ class ConductorCommands(WorkerCommands):
 
     def set_fact(self, name: str, value: str) -> None:
         """Store a fact about the crew."""
-        self.connection.execute(
+        self._write(
             "INSERT INTO crew_facts (name, value) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             [name, str(value)],
         )
+
+    def _write(self, sql: str, values: Sequence[Any]) -> None:
+        with self._signed_in():
+            self.connection.execute(sql, values)
 
 
 def _validate(new: NewTask) -> None:

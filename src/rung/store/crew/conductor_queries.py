@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CLAIMABLE, OWNED, TERMINAL, TaskState
 from rung.store.crew.queries import CrewQueries
-from rung.store.crew.rows import IS_WORKER_SQL, SELECT_TASK, TaskRow, task_from_row
+from rung.store.crew.rows import IS_WORKER_SQL, SELECT_TASK, TaskRow, parse_list, task_from_row
 from rung.store.crew.trigger_conditions import literals
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class ConductorQueries(CrewQueries):
         return [task_from_row(row) for row in self.connection.execute(_CLAIMED)]
 
     def ready_tasks(self, limit: int, exclude: Container[str] = ()) -> list[TaskRow]:
-        """Return the first unowned tasks whose dependencies are complete, except those in `exclude`."""
+        """Return the first unowned tasks whose dependencies are complete or unreadable, except those in `exclude`."""
         tasks: list[TaskRow] = []
         done: set[str] | None = None
         for task_id, depends_on in self.connection.execute(_DISPATCHABLE):
@@ -75,7 +74,7 @@ class ConductorQueries(CrewQueries):
                 break
             if task_id in exclude:
                 continue
-            dependencies = json.loads(depends_on) if depends_on else []
+            dependencies = parse_list(depends_on)
             if dependencies and done is None:
                 rows = self.connection.execute(
                     "SELECT task_id FROM orchestration_tasks WHERE state = ?", [TaskState.COMPLETE]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable
 from rung.store.backends.sqlite_drivers import TRANSIENT_CODES, ApswDriver
 from rung.store.backends.text_values import storable
-from rung.store.crew import schema
+from rung.store.crew import conductor_key, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,10 @@ class CrewConnection(CrewTransactions, Protocol):
     """Interface of both backends' connections; used by one thread."""
 
     url: str
+
+    def verify(self, *, full: bool = False) -> None:
+        """Raise StoreError if the triggers that enforce the contract were changed."""
+        ...
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement with `?` placeholders and return its rows."""
@@ -83,6 +88,7 @@ class SqliteCrewConnection:
         busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> None:
         self._wait_ms = busy_timeout_ms
+        self._verified_version = -1  # of the schema
         self.path = Path(path).expanduser()
         self.url = str(self.path)
         _prepare(self.path, create=create)
@@ -101,7 +107,9 @@ class SqliteCrewConnection:
     def _open(self) -> Any:
         if self._driver is not None:
             return self._driver.open(self.path, write=True).raw
-        return sqlite3.connect(self.url, isolation_level=None, check_same_thread=False, timeout=self._wait_ms / 1_000)
+        raw = sqlite3.connect(self.url, isolation_level=None, check_same_thread=False, timeout=self._wait_ms / 1_000)
+        raw.text_factory = _decode
+        return raw
 
     def _set_up(self, *, create: bool, clock: Callable[[], float] | None) -> None:
         try:
@@ -110,6 +118,7 @@ class SqliteCrewConnection:
             if self._execute("PRAGMA journal_mode") != [("delete",)]:
                 self._execute("PRAGMA journal_mode=DELETE")
             self._execute("PRAGMA synchronous=FULL")
+            self._execute("PRAGMA secure_delete=ON")  # the crew's key passes through a table
             if clock is not None:
                 from rung.store.crew import sqlite_time
 
@@ -138,7 +147,7 @@ class SqliteCrewConnection:
             if self._execute("PRAGMA application_id") != [
                 (APPLICATION_ID,)
             ]:  # another process may have created it first
-                for statement in schema.sqlite_statements():
+                for statement in schema.sqlite_statements(conductor_key.create_key()):
                     self._execute(statement)
                 self._execute(f"PRAGMA application_id={APPLICATION_ID}")
 
@@ -156,7 +165,19 @@ class SqliteCrewConnection:
         return int(getattr(error, "sqlite_errorcode", 0) or 0)
 
     def _execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return list(self.raw.execute(sql, values))
+        cursor = self.raw.execute(sql, values)
+        try:
+            return list(cursor)
+        except UnicodeDecodeError:  # a foreign writer stored a text that is not UTF-8
+            return self._execute_as_bytes(sql, values, len(cursor.description))
+
+    def _execute_as_bytes(self, sql: str, values: Sequence[Any], columns: int) -> list[Row]:
+        names = [f"c{number}" for number in range(columns)]
+        as_bytes = ", ".join(
+            f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+        )
+        rows = self.raw.execute(f"WITH found({', '.join(names)}) AS ({sql}) SELECT {as_bytes} FROM found", values)
+        return [tuple(_decode(value) if isinstance(value, bytes) else value for value in row) for row in rows]
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows; a trigger's rejection raises IllegalTransition."""
@@ -171,6 +192,21 @@ class SqliteCrewConnection:
             message = str(error)
             return IllegalTransition(message[message.find("rung: ") + len("rung: ") :])
         return StoreUnavailable(str(error)) if code & 0xFF in TRANSIENT_CODES else error
+
+    def verify(self, *, full: bool = False) -> None:
+        """Raise StoreError if tables or triggers were changed since they were created, by anybody who can write the file.
+
+        Not `full`: compare only if the schema's version has changed. Nothing else changes what this connection executes.
+        """
+        ((version,),) = self._execute("PRAGMA schema_version")
+        if version == self._verified_version and not full:
+            return
+        found = {one for (one,) in self._execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if changed := sorted(one.split()[2] for one in _expected_schema() ^ found):
+            raise StoreError(
+                f"{self.url}: its tables or triggers were changed by another program: {', '.join(changed)}"
+            )
+        self._verified_version = version
 
     def begin(self) -> None:
         """Begin a write transaction; blocks other writers."""
@@ -189,6 +225,15 @@ class SqliteCrewConnection:
     def close(self) -> None:
         """Close the connection."""
         self.raw.close()
+
+
+@cache
+def _expected_schema() -> frozenset[str]:
+    return frozenset(one for one in schema.sqlite_statements("") if one.startswith("CREATE"))
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def _apsw() -> ApswDriver | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import IllegalTransition, StoreError
 from rung.store.backends.postgres import WRITER_SETTINGS, PostgresBackend, PostgresConnection
-from rung.store.crew import schema
+from rung.store.crew import conductor_key, schema
 from rung.store.crew.connection import transaction
 from rung.store.crew.schema_postgres import postgres_statements
 
@@ -34,6 +34,9 @@ class PostgresCrewConnection:
             return self._inner.execute(sql, [str(value) if isinstance(value, str) else value for value in values])
         except psycopg.errors.RaiseException as error:
             raise IllegalTransition((error.diag.message_primary or "").removeprefix("rung: ")) from None
+
+    def verify(self, *, full: bool = False) -> None:
+        """Do nothing: only the owner of the tables can change their triggers; workers connect as another role."""
 
     def begin(self) -> None:
         """Begin a write transaction; blocks other writers."""
@@ -81,7 +84,7 @@ class _CrewBackend(PostgresBackend):
     def _create_tables(self, connection: PostgresConnection) -> None:
         with transaction(connection):
             if not _has_tables(connection):  # another process may have created it first
-                for statement in postgres_statements():
+                for statement in postgres_statements(conductor_key.create_key()):
                     connection.execute(statement)
 
 

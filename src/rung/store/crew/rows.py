@@ -54,6 +54,7 @@ class TaskRow:
     note: str = ""
     heartbeat_age: float | None = None  # seconds, by the database clock
     progress_age: float | None = None  # since its progress text last changed, or since it started
+    problem: str = ""  # why the row cannot be used; empty if it can
 
     @property
     def is_stale(self) -> bool:
@@ -72,8 +73,8 @@ class TaskRow:
         return f"{self.generation}-{self.state.value}"
 
 
-COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-2]
-_TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id"}
+COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-3]
+_TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id", "problem"}
 _SELECTED: Final = ", ".join(
     f"coalesce({name}, '')" if name in _TEXTS else f"coalesce({name}, 0)" if name == "retry_count" else name
     for name in COLUMNS
@@ -82,6 +83,8 @@ SELECT_TASK: Final = f"SELECT {_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQ
 _INDEX: Final = {name: place for place, name in enumerate(COLUMNS)}
 _STATE, _OPEN, _APPROVED = _INDEX["state"], _INDEX["open_for_claim"], _INDEX["approved"]
 _DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _INDEX["depends_on"], _INDEX["writes"], _INDEX["command"], _INDEX["history"]
+_LISTS: Final = (_DEPENDS_ON, _WRITES, _COMMAND)
+_STALE_AFTER: Final = _INDEX["stale_after"]
 _STATES: Final = {state.value: state for state in TaskState}
 # A conductor reads ten thousand rows per poll. Setting the slots directly, past the frozen dataclass's checks, takes
 # a quarter of the time.
@@ -95,12 +98,23 @@ def task_from_row(row: Sequence[Any]) -> TaskRow:
     values[_STATE] = _STATES[values[_STATE]]
     values[_OPEN] = values[_OPEN] == 1
     values[_APPROVED] = values[_APPROVED] == 1
-    values[_DEPENDS_ON] = parse_list(values[_DEPENDS_ON])
-    values[_WRITES] = parse_list(values[_WRITES])
-    if values[_COMMAND] is not None:
-        values[_COMMAND] = parse_list(values[_COMMAND]) or None
+    problem = ""
+    for index in _LISTS:
+        text = values[index]
+        items = _parse_json(text) if text is not None and text != "[]" else []
+        if not isinstance(items, list):
+            problem = problem or f"{COLUMNS[index]} is not a list: {str(text)[:80]!r}"
+            items = []
+        values[index] = tuple(map(str, items))
     if values[_HISTORY] is not None:
-        values[_HISTORY] = _parse_json(values[_HISTORY])
+        items = _parse_json(values[_HISTORY])
+        problem = problem if isinstance(items, list) else problem or "history is not a list"
+        values[_HISTORY] = items if isinstance(items, list) else None
+    values[_COMMAND] = values[_COMMAND] or None
+    if not isinstance(values[_STALE_AFTER], int | float):
+        problem = problem or f"stale_after is not a number: {str(values[_STALE_AFTER])[:80]!r}"
+        values[_STALE_AFTER] = STALE_SECONDS
+    values.append(problem)
     task = TaskRow.__new__(TaskRow)
     for set_slot, value in zip(_SLOT_SETTERS, values, strict=True):
         set_slot(task, value)
@@ -119,7 +133,7 @@ def _parse_json(text: str) -> Any:
     """Decode JSON; None if a foreign writer stored invalid JSON, so that one bad row does not hide the others."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

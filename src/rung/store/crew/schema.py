@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, RESERVED, STALE_SECONDS, WATCHDOG, TaskState, illegal_transition_message
+from rung.core.crew.contract import (
+    CONDUCTOR,
+    RESERVED,
+    STALE_SECONDS,
+    WATCHDOG,
+    TaskState,
+    illegal_transition_message,
+)
 from rung.store.crew import trigger_conditions
+from rung.store.crew.schema_rights import TASKS, reject, role_rejections, value_rejections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VERSION: Final = 1
+VERSION: Final = 2
 _STATES: Final = trigger_conditions.literals(TaskState)
 
 # {serial}, {real} and {now} differ between SQLite and PostgreSQL.
@@ -54,7 +62,7 @@ TABLES: Final = (
   note TEXT
 )""",
     """CREATE TABLE orchestration_messages (
-  id {serial},
+  id {serial} CHECK (id > 0),
   task_id TEXT,
   from_session TEXT,
   message TEXT,
@@ -76,6 +84,7 @@ TABLES: Final = (
   why TEXT NOT NULL
 )""",
     "CREATE TABLE crew_facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL)",
+    "CREATE TABLE crew_conductor (key TEXT NOT NULL)",
     "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
     "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
     "CREATE INDEX idx_messages_task_type ON orchestration_messages (task_id, message_type)",
@@ -85,38 +94,35 @@ TABLES: Final = (
     "CREATE INDEX idx_processes_ended ON crew_processes (ended_at)",
     "CREATE INDEX idx_processes_task ON crew_processes (task_id)",
 )
-INITIAL_ROWS: Final = (
-    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{WATCHDOG}', 'watching')",
-    f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{CONDUCTOR}', 'watching')",
-    f"INSERT INTO crew_facts (name, value) VALUES ('version', '{VERSION}')",
-)
 _DIALECT: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
-_TASKS: Final = "ON orchestration_tasks"
 
 
-def sqlite_statements() -> Iterator[str]:
-    """Yield all statements that create the schema in SQLite."""
+def sqlite_statements(key_digest: str) -> Iterator[str]:
+    """Yield all statements that create the schema in SQLite, for a crew whose key has this digest."""
     for table in TABLES:
         yield table.format(**_DIALECT)
+    yield from initial_rows(key_digest)
     yield from _rejections()
+    yield from role_rejections()
+    yield from value_rejections()
     yield from _effects()
-    yield from INITIAL_ROWS
 
 
-def _reject(name: str, when: str, condition: str, message: str) -> str:
-    return (
-        f"CREATE TRIGGER crew_{name} BEFORE {when} WHEN {condition}\n"
-        f"BEGIN SELECT RAISE(ABORT, {trigger_conditions.literal(message)}); END"
-    )
+def initial_rows(key_digest: str) -> Iterator[str]:
+    """Yield the statements that insert the rows of a new crew."""
+    for name in (WATCHDOG, CONDUCTOR):
+        yield f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{name}', 'watching')"
+    for name, value in (("version", str(VERSION)), (trigger_conditions.KEY_DIGEST_FACT, key_digest)):
+        yield f"INSERT INTO crew_facts (name, value) VALUES ('{name}', '{value}')"
 
 
 def _rejections() -> Iterator[str]:
-    state_update = f"UPDATE OF state {_TASKS}"
+    state_update = f"UPDATE OF state {TASKS}"
     for before in TaskState:
         condition = (
             f"OLD.state = '{before}' AND {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_worker('OLD')}"
         )
-        yield _reject(
+        yield reject(
             f"from_{before}",
             state_update,
             f"{condition} AND NOT {trigger_conditions.allowed_transition(before)}",
@@ -126,40 +132,38 @@ def _rejections() -> Iterator[str]:
             condition = f"OLD.task_id = '{name}' AND OLD.state = '{before}' AND {trigger_conditions.STATE_CHANGED}"
             allowed = trigger_conditions.allowed_transition(before, name)
             label = f"{'conductor' if name == CONDUCTOR else 'watchdog'}_from_{before}"
-            yield _reject(
+            yield reject(
                 label, state_update, f"{condition} AND NOT {allowed}", illegal_transition_message(before, name)
             )
     yield (
         f"CREATE TRIGGER crew_claim_lost BEFORE {state_update} WHEN {trigger_conditions.is_worker('OLD')} AND {trigger_conditions.CLAIM_LOST}\n"
         "BEGIN SELECT RAISE(IGNORE); END"
     )
-    session_update = f"UPDATE OF session_id {_TASKS}"
+    session_update = f"UPDATE OF session_id {TASKS}"
     owner_change = f"{trigger_conditions.is_worker('OLD')} AND {trigger_conditions.ILLEGAL_OWNER_CHANGE} AND NOT ({trigger_conditions.CLAIM_LOST})"
     decrease = "NEW.generation < OLD.generation OR NEW.error_tries < OLD.error_tries"
     duplicate = f"NOT ({trigger_conditions.is_fallback('NEW')}) AND EXISTS (SELECT 1 FROM orchestration_tasks WHERE task_id = NEW.task_id)"
-    yield _reject("hands", session_update, owner_change, trigger_conditions.OWNER_CHANGE_ERROR)
-    yield _reject(
+    yield reject("hands", session_update, owner_change, trigger_conditions.OWNER_CHANGE_ERROR)
+    yield reject(
         "fallback",
         state_update,
         f"{trigger_conditions.is_fallback('OLD')} AND {trigger_conditions.STATE_CHANGED}",
         trigger_conditions.FALLBACK_ERROR,
     )
-    yield _reject(
-        "renamed", f"UPDATE OF task_id {_TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.RENAME_ERROR
+    yield reject("renamed", f"UPDATE OF task_id {TASKS}", "NEW.task_id <> OLD.task_id", trigger_conditions.RENAME_ERROR)
+    yield reject("less", f"UPDATE OF generation, error_tries {TASKS}", decrease, trigger_conditions.DECREASE_ERROR)
+    yield reject(
+        "begin", f"INSERT {TASKS}", trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR
     )
-    yield _reject("less", f"UPDATE OF generation, error_tries {_TASKS}", decrease, trigger_conditions.DECREASE_ERROR)
-    yield _reject(
-        "begin", f"INSERT {_TASKS}", trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR
-    )
-    yield _reject("again", f"INSERT {_TASKS}", duplicate, trigger_conditions.DUPLICATE_TASK_ERROR)
-    yield _reject(
-        "delete", f"DELETE {_TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.DELETE_ERROR
+    yield reject("again", f"INSERT {TASKS}", duplicate, trigger_conditions.DUPLICATE_TASK_ERROR)
+    yield reject(
+        "delete", f"DELETE {TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.DELETE_ERROR
     )
     message_insert = "INSERT ON orchestration_messages"
-    yield _reject(
+    yield reject(
         "message_type", message_insert, trigger_conditions.UNKNOWN_MESSAGE_TYPE, trigger_conditions.MESSAGE_TYPE_ERROR
     )
-    yield _reject(
+    yield reject(
         "message_owner", message_insert, trigger_conditions.SENDER_NOT_OWNER, trigger_conditions.NOT_OWNER_ERROR
     )
 
@@ -168,16 +172,16 @@ def _effects() -> Iterator[str]:
     this_row = "WHERE task_id = NEW.task_id"
     columns = ", ".join(f"{name} = {value}" for name, value in trigger_conditions.EFFECTS.items())
     yield (
-        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {_TASKS} WHEN {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_worker('OLD')}\n"
+        f"CREATE TRIGGER crew_moved AFTER UPDATE OF state {TASKS} WHEN {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_worker('OLD')}\n"
         f"BEGIN UPDATE orchestration_tasks SET {columns} {this_row}; END"
     )
     yield (
-        f"CREATE TRIGGER crew_moved_itself AFTER UPDATE OF state {_TASKS}"
+        f"CREATE TRIGGER crew_moved_itself AFTER UPDATE OF state {TASKS}"
         f" WHEN {trigger_conditions.STATE_CHANGED} AND {trigger_conditions.is_reserved('OLD')}\n"
         f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.EFFECTS['last_heartbeat']} {this_row}; END"
     )
     yield (
-        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {_TASKS} WHEN {trigger_conditions.HEARTBEAT_IN_FUTURE}\n"
+        f"CREATE TRIGGER crew_ahead AFTER UPDATE OF last_heartbeat {TASKS} WHEN {trigger_conditions.HEARTBEAT_IN_FUTURE}\n"
         f"BEGIN UPDATE orchestration_tasks SET last_heartbeat = {trigger_conditions.NOW_SQL} {this_row}; END"
     )
     number = "CAST(substr(NEW.message, 12) AS INTEGER)"

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import (
+    CONDUCTOR_ONLY_MESSAGES,
     CONTEXT_WARNING,
     FALLBACK_PREFIX,
+    MAX_MESSAGE_BYTES,
+    MAX_TEXT_BYTES,
     OWNER_ONLY_MESSAGES,
     RESERVED,
+    RESERVED_SENDERS,
+    Actor,
     MessageType,
     TaskState,
     TransitionGuard,
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOW_SQL: Final = "datetime('now')"
+KEY_DIGEST_FACT: Final = "key_digest"  # fact of the crew: SHA-256 digest of its key
+# The transaction has presented the crew's key: a row that no other transaction sees, because it is deleted before the commit.
+SIGNED_IN: Final = "EXISTS (SELECT 1 FROM crew_conductor)"
 
 
 def literals(names: Iterable[str]) -> str:
@@ -80,10 +88,13 @@ _CONDITIONS: Final = {
 
 
 def allowed_transition(before: TaskState, task_id: str = "") -> str:
-    """Return SQL for: NEW.state is a legal_transitions successor of this state."""
+    """Return SQL for: NEW.state is a legal successor of this state, for who has signed in or for a worker."""
     successors: dict[str, list[str]] = {}
     for move in legal_transitions(before, task_id):
-        successors.setdefault(_CONDITIONS[move.guard], []).append(move.after)
+        condition = _CONDITIONS[move.guard]
+        if move.by is not Actor.WORKER:
+            condition = f"{SIGNED_IN} AND {condition}"
+        successors.setdefault(condition, []).append(move.after)
     alternatives = [f"({condition} AND NEW.state IN ({literals(after)}))" for condition, after in successors.items()]
     return f"coalesce({' OR '.join(alternatives)}, FALSE)" if alternatives else "FALSE"
 
@@ -126,6 +137,43 @@ BAD_INITIAL_STATE: Final = (
     f" OR (NOT ({is_fallback('NEW')}) AND coalesce(NEW.state, '') = 'watching'))"
 )
 
+# -- what a worker may write ----------------------------------------------------------------------------
+
+WORKER_TEXTS: Final = ("session_id", "worked_by", "started_at", "completed_at", "report_path", "last_heartbeat", "last_error",
+                       "progress", "progress_at")  # fmt: skip
+CONDUCTOR_COLUMNS: Final = ("instruction_path", "stale_after", "title", "depends_on", "priority", "command", "workdir",
+                            "writes", "redispatches", "history", "plan_mark", "phase", "outcome", "note")  # fmt: skip
+
+
+def _changed(column: str) -> str:
+    return f"coalesce(CAST(NEW.{column} AS TEXT), '') <> coalesce(CAST(OLD.{column} AS TEXT), '')"
+
+
+# Triggers update these columns after a worker's legal transition, and only in this direction.
+_NOT_AN_EFFECT: Final = (
+    f"{_changed('approved')} AND CAST(NEW.approved AS TEXT) <> '0'",
+    f"{_changed('open_for_claim')} AND NOT (CAST(NEW.open_for_claim AS TEXT) = '0' AND NEW.state NOT IN ('watching', 'fix_proposed'))",
+    *(f"NEW.{name} NOT IN (OLD.{name}, OLD.{name} + 1)" for name in ("generation", "error_tries", "warnings")),
+    f"NEW.review_cycles < OLD.review_cycles AND NOT ({_changed('checkpoint')})",
+)
+ILLEGAL_COLUMN_CHANGE: Final = (
+    f"NOT ({is_fallback('OLD')} OR {SIGNED_IN})"
+    f" AND ({' OR '.join(f'({one})' for one in (*map(_changed, CONDUCTOR_COLUMNS), *_NOT_AN_EFFECT))})"
+)
+RESERVED_ROW_CHANGE: Final = f"{is_reserved('OLD')} AND NOT {SIGNED_IN}"
+TASK_INSERT: Final = f"NOT ({is_fallback('NEW')}) AND NOT {SIGNED_IN}"
+RESERVED_SESSION: Final = (
+    f"lower(trim(coalesce(NEW.session_id, ''))) IN ({literals(RESERVED_SENDERS)}) AND NOT {is_reserved('NEW')}"
+)
+FORGED_MESSAGE: Final = (
+    f"NOT {SIGNED_IN} AND (lower(trim(coalesce(NEW.from_session, ''))) IN ({literals(RESERVED_SENDERS)})"
+    f" OR NEW.message_type IN ({literals(CONDUCTOR_ONLY_MESSAGES)}))"
+)
+GUARDED_COLUMNS: Final = (
+    *CONDUCTOR_COLUMNS, "approved", "open_for_claim", "generation", "error_tries", "warnings", "review_cycles",
+)  # fmt: skip
+CONDUCTOR_TABLES: Final = ("crew_processes", "crew_restarts", "crew_facts")
+
 # -- error messages -----------------------------------------------------------------------------------
 
 INITIAL_STATE_ERROR: Final = (
@@ -140,6 +188,27 @@ OWNER_CHANGE_ERROR: Final = (
     " exit_requested to working), or when it is opened again (conductor: to watching or fix_proposed)"
 )
 DECREASE_ERROR: Final = "rung: generation and error_tries are for life: they never become less"
+SIGN_IN_HINT: Final = "needs the crew's key: INSERT INTO crew_conductor (key) VALUES (…), in the same transaction"
+SIGN_IN_ERROR: Final = "rung: this is not the crew's key"
+TASK_ID_ERROR: Final = (
+    "rung: a task_id is 1 to 100 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
+)
+TASK_INSERT_ERROR: Final = f"rung: only the conductor adds tasks; that {SIGN_IN_HINT}"
+COLUMN_ERROR: Final = (
+    f"rung: a worker writes only state, retry_count, {', '.join(WORKER_TEXTS)}; the rest {SIGN_IN_HINT}"
+)
+RESERVED_ROW_ERROR: Final = f"rung: only the conductor changes the rows {' and '.join(RESERVED)}; that {SIGN_IN_HINT}"
+RESERVED_SESSION_ERROR: Final = f"rung: a session is not named {', '.join(RESERVED_SENDERS)}"
+FORGED_MESSAGE_ERROR: Final = (
+    f"rung: a worker does not write as {', '.join(RESERVED_SENDERS)}, nor {' '.join(CONDUCTOR_ONLY_MESSAGES)}; that"
+    f" {SIGN_IN_HINT}"
+)
+KEPT_MESSAGE_ERROR: Final = "rung: messages are neither changed, replaced nor deleted"
+CONDUCTOR_TABLE_ERROR: Final = f"rung: only the conductor writes {', '.join(CONDUCTOR_TABLES)}; that {SIGN_IN_HINT}"
+VALUE_ERROR: Final = (
+    f"rung: retry_count is a whole number; a text has at most {MAX_TEXT_BYTES} bytes, a message {MAX_MESSAGE_BYTES};"
+    " a session has 1 to 200 characters without whitespace"
+)
 MESSAGE_TYPE_ERROR: Final = f"rung: message_type is one of: {' '.join(MessageType)}"
 NOT_OWNER_ERROR: Final = (
     "rung: the task is not this session's (any more): nothing was written, stop working on it;"

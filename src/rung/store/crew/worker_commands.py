@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import (
     ANSWERED,
     CLAIMABLE,
+    CONDUCTOR_ONLY_MESSAGES,
     CONTEXT_WARNING,
     FALLBACK_PREFIX,
     MAX_ERROR_TRIES,
+    MAX_NAME_CHARS,
+    RESERVED_SENDERS,
     TERMINAL,
     MessageType,
     TaskState,
     illegal_transition_message,
 )
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
+from rung.store.crew.conductor_key import load_key
 from rung.store.crew.connection import transaction
 from rung.store.crew.queries import CrewQueries
 from rung.store.crew.rows import IS_WORKER_SQL, TaskLease, parse_list
 from rung.store.crew.trigger_conditions import NOW_SQL, literals
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rung.store.crew.rows import TaskRow
 
-_NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_NAME: Final = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{MAX_NAME_CHARS}}}")
 _CLAIM: Final = (
     f"UPDATE orchestration_tasks SET state = 'working', session_id = ?, worked_by = ?, started_at = {NOW_SQL},"
     f" last_heartbeat = {NOW_SQL}, retry_count = 0 WHERE task_id = ? AND state IN ({literals(CLAIMABLE)}) RETURNING task_id"
@@ -47,6 +54,8 @@ _HEARTBEAT: Final = (
 class WorkerCommands(CrewQueries):
     """Write operations of a worker."""
 
+    _key: str = ""  # of the crew, once it was needed
+
     def claim(self, task_id: str, session: str, worked_by: str = "") -> TaskLease:
         """Claim a task; a session that loses leaves a fallback row and a message, and ClaimBlocked is raised."""
         _validate_name("session", session)
@@ -64,7 +73,7 @@ class WorkerCommands(CrewQueries):
         _validate_name("session", session)
         done = {name for (name,) in self.connection.execute(_COMPLETE)}
         for task_id, waits_for in self.connection.execute(_UNOWNED):
-            if done.issuperset(parse_list(waits_for)):
+            if done.issuperset(parse_list(waits_for)) and not self.require_task(task_id).problem:
                 with transaction(self.connection):
                     won = self._try_claim(task_id, session, "")
                 if won is not None:  # otherwise another worker claimed it first
@@ -167,9 +176,20 @@ class WorkerCommands(CrewQueries):
                 self._set_state(claim, TaskState.EXITED, **_report_column(report_path))
 
     def post_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the column is message_type
-        """Post a message and return its id."""
-        with transaction(self.connection):
+        """Post a message and return its id; one of the conductor or of a person needs the crew's key."""
+        signs_in = sender in RESERVED_SENDERS or type in CONDUCTOR_ONLY_MESSAGES
+        with self._signed_in() if signs_in else transaction(self.connection):
             return self._insert_message(task_id, sender, body, type)
+
+    @contextmanager
+    def _signed_in(self) -> Iterator[None]:
+        """Run the block in one transaction with the rights of the conductor; raises StoreError without the crew's key."""
+        self._key = self._key or load_key(self.connection)
+        with transaction(self.connection):
+            self.connection.verify()  # in the transaction: a foreign trigger would act with these rights
+            self.connection.execute("INSERT INTO crew_conductor (key) VALUES (?)", [self._key])
+            yield
+            self.connection.execute("DELETE FROM crew_conductor")
 
     # -- fencing --------------------------------------------------------------------------------------
 
@@ -229,5 +249,6 @@ def _blocked_reason(task: TaskRow, session: str) -> str:
 
 
 def _validate_name(what: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise ConfigError(what, name, "1 to 200 characters without whitespace")
+    if not _NAME.fullmatch(name) or name.lower() in RESERVED_SENDERS:
+        allowed = f"1 to {MAX_NAME_CHARS} characters without whitespace; not {', '.join(RESERVED_SENDERS)}"
+        raise ConfigError(what, name, allowed)

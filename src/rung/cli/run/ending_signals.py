@@ -1,0 +1,36 @@
+"""Signals that ask a command of ours to end: SIGTERM and SIGHUP stop a run as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rung.adapters.system.process_guardian import ENDING_SIGNALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class EndRequested(KeyboardInterrupt):
+    """Raised in the main thread by a signal; handled wherever Ctrl-C is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number  # as a shell reports it
+
+
+@contextmanager
+def ending_signals() -> Iterator[None]:
+    """Raise EndRequested for SIGTERM and SIGHUP in the block. A signal that is ignored, as under nohup, stays so."""
+
+    def end(number: int, _: Any) -> None:
+        raise EndRequested(number)
+
+    handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, end) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
