@@ -18,7 +18,7 @@ from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.request_coalescing import InFlightRequests
-from rung.gateway.sessions import SessionTable
+from rung.gateway.sessions import SessionTable, session_id
 from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
 from rung.wiring.policies import PolicyStore
@@ -56,6 +56,7 @@ class Gateway:
         self._extra_detectors = tuple(detectors)
         self.client: UpstreamClient = client or ConnectionPool(settings)
         self._upstreams = self._make_upstreams()
+        self.origin_check = settings.origin_check()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
         self.sessions = SessionTable(settings.sticky_seconds)
@@ -73,6 +74,7 @@ class Gateway:
         """Replace the settings; requests in flight keep the settings they started with."""
         self.settings = settings
         self._upstreams = self._make_upstreams()
+        self.origin_check = settings.origin_check()
         self.sessions.ttl_seconds = settings.sticky_seconds
         self.ledger.clear_prices()
         if self.journal is None:
@@ -165,7 +167,7 @@ class Gateway:
             for model in policy.models
             if (not model.provider or model.provider in of_wire)
             and (not model.window or model.window > tokens)
-            and (not inbound.allowed_models or model.name in inbound.allowed_models)
+            and inbound.may_use(model.name)
         )
         agents = tuple(upstream.name for upstream in settings.of_wire(inbound.wire.upstream))
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
@@ -181,14 +183,14 @@ class Gateway:
 
     def breaker_key(self, inbound: InboundRequest, model: str, agent: str) -> str:
         """Return the circuit's key: upstream, model and credential, because quotas belong to a credential."""
-        return f"{agent}/{model}/{inbound.credential:x}"
+        return f"{agent}/{model}/{inbound.caller}"
 
     def run_detectors(
         self, inbound: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
     ) -> DetectorResult | None:
         """Run the detectors on a request (`text` is None) or on the response to it."""
         view = RequestView(
-            self.sessions.session_id(inbound),
+            session_id(inbound),
             inbound.project,
             inbound.wire.name,
             inbound.model,

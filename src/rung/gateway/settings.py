@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,10 @@ from rung.core.domain.settings_schema import (
     FLAG,
     POSITIVE_SECONDS,
     SECONDS,
+    TEXTS,
     WHOLE,
     Type,
+    list_of,
     one_of,
     optional,
     read_settings,
@@ -31,6 +34,7 @@ from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.wires.registry import ANTHROPIC, OPENAI
+from rung.wiring.origin_check import LOOPBACK_HOSTS, OriginCheck
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +62,10 @@ def _is_hash(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")  # noqa: PLR2004
 
 
+_PATH: Final = Type(
+    "a path such as /v1/embeddings, /v1/files/* or GET /v1/files",
+    lambda value: isinstance(value, str) and re.fullmatch(r"([A-Z]+ )?/[!-~]*", value) is not None,
+)
 _URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda value, _: value.rstrip("/"))
 
 
@@ -115,11 +123,21 @@ class GatewayKey:
         "Models that the key may use. Empty: all.",
         default=(),
     )
+    paths: tuple[str, ...] = setting(
+        list_of(_PATH),
+        "Further paths that the key may use, such as /v1/files/* or POST /v1/embeddings. They are not priced.",
+        default=(),
+    )
     dollars: float | None = setting(optional(DOLLARS), "Spend limit of the key in US dollars.", default=None)
     expires: str = setting(
         Type("a date", parse=lambda value, _: str(value)), "Last day on which the key is valid.", default=""
     )
     revoked: bool = setting(FLAG, "Whether the key is revoked.", default=False)
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the key is limited to models or to an amount."""
+        return bool(self.models) or self.dollars is not None
 
 
 @settings
@@ -147,6 +165,12 @@ class GatewaySettings:
         whole(0, 65_535)._replace(allowed="a port, 0 to 65535"),
         "Port to listen on; 0 picks a free port.",
         default=DEFAULT_PORT,
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        TEXTS, "Further host names under which clients reach the gateway; others are refused (421).", default=()
+    )
+    allowed_origins: tuple[str, ...] = setting(
+        TEXTS, "Web origins whose pages may send requests, such as app://obsidian.md; others get a 403.", default=()
     )
     timeouts: TimeoutSettings = setting(
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
@@ -193,8 +217,17 @@ class GatewaySettings:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("upstreams", name, "a name that no other upstream has")
-        if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
+        if self.host not in LOOPBACK_HOSTS and not self.keys:
             raise ConfigError("host", self.host, "127.0.0.1, or [[gateway.keys]] must be set")
+
+    def origin_check(self) -> OriginCheck:
+        """Return the check of the headers Host, Origin and Sec-Fetch-Site."""
+        return OriginCheck(
+            hosts=LOOPBACK_HOSTS.union(name.lower() for name in (self.host, *self.allowed_hosts)),
+            allow_ip_hosts=self.host not in LOOPBACK_HOSTS,
+            origins=frozenset(self.allowed_origins),
+            hint="; to accept it, add it to allowed_hosts in [gateway]",
+        )
 
     def upstream(self, name: str) -> UpstreamSettings:
         """Return the upstream with this name."""

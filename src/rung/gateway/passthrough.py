@@ -1,0 +1,70 @@
+"""Requests that are no model calls: model lists and token counts with retries, everything else forwarded once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from rung.core.classify.evidence import evidence_of
+from rung.core.domain.errors import AttemptError
+from rung.gateway import response as responses
+from rung.gateway.admission.call import upstream_headers
+from rung.gateway.admission.request_body import decode_body, receive_body
+from rung.gateway.keys import RequestRejected, check_models
+from rung.gateway.model_listing import COUNT_TOKENS, answer_lookup, is_lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rung.gateway.admission.call import Call
+    from rung.gateway.gateway import Gateway
+    from rung.gateway.http.port import UpstreamResponse
+    from rung.gateway.settings import GatewayKey
+
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive: Receive, send: Send) -> None:
+    """Forward a request and stream its response back."""
+    settings, wire, path = gateway.settings, call.wire, call.route.path
+    upstream = settings.of_wire(wire.upstream)[0]
+    body = await receive_body(call.headers, receive, settings.limits)
+    if key is not None and path == COUNT_TOKENS:
+        _check_count(key, decode_body(call.headers, body, settings.limits.body))
+    request = (call.method, call.target, upstream_headers(call, upstream), body)
+    try:
+        if is_lookup(call.method, path):
+            models = key.models if key is not None else ()
+            await responses.send_whole(send, await answer_lookup(gateway, wire, upstream, path, request, models))
+            return
+        response = await asyncio.wait_for(gateway.client.send(upstream, *request), settings.timeouts.total)
+    except Exception as error:  # noqa: BLE001  # every upstream failure becomes an error response
+        status = 504 if isinstance(error, TimeoutError) else 502
+        text = error.evidence.text if isinstance(error, AttemptError) else evidence_of(error).text
+        message = f"upstream request failed ({upstream.name}): {text[:300]}"
+        await responses.send_whole(send, responses.error_response(wire, status, message))
+        return
+    try:
+        async with asyncio.timeout(settings.timeouts.total):
+            await _stream_back(response, send)
+    finally:
+        response.close()
+
+
+def _check_count(key: GatewayKey, body: bytes) -> None:
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestRejected(400, f"request body is not valid JSON: {error}") from None
+    check_models(key, parsed if isinstance(parsed, dict) else {})
+
+
+async def _stream_back(response: UpstreamResponse, send: Send) -> None:
+    headers = responses.headers_for_client(response.raw_headers)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    while chunk := await response.read_chunk():
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
