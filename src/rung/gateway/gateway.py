@@ -174,12 +174,10 @@ class Gateway:
         return self.ledger.apply_to_policy(policy, inbound, settings, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Any:
-        """Return the journal, scoped to the project of a request."""
-        return (
-            ProjectJournal(self.journal, inbound.project)
-            if self.journal is not None and inbound.project
-            else self.journal
-        )
+        """Return the journal, scoped to the project of a request and to the models of its key."""
+        if self.journal is None or not (inbound.project or inbound.allowed_models):
+            return self.journal
+        return ProjectJournal(self.journal, inbound.project or self.journal.project, inbound.allowed_models)
 
     def breaker_key(self, inbound: InboundRequest, model: str, agent: str) -> str:
         """Return the circuit's key: upstream, model and credential, because quotas belong to a credential."""

@@ -10,8 +10,9 @@ import orjson
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as responses
-from rung.gateway.admission.call import upstream_headers
 from rung.gateway.admission.request_body import decode_body, receive_body
+from rung.gateway.http.pool import upstream_key_header
+from rung.gateway.inbound_request import headers_for_upstream
 from rung.gateway.keys import RequestRejected, check_models
 from rung.gateway.model_listing import COUNT_TOKENS, answer_lookup, is_lookup
 
@@ -34,7 +35,8 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
     body = await receive_body(call.headers, receive, settings.limits)
     if key is not None and path == COUNT_TOKENS:
         _check_count(key, decode_body(call.headers, body, settings.limits.body))
-    request = (call.method, call.target, upstream_headers(call, upstream), body)
+    headers = headers_for_upstream(call.raw_headers, upstream_key_header(upstream))
+    request = (call.method, call.target, headers, body)
     try:
         if is_lookup(call.method, path):
             models = key.models if key is not None else ()

@@ -10,7 +10,7 @@ import orjson
 from rung.core.domain.failures import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from rung.wires.registry import WireFormat
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _DROPPED_HEADERS: Final = frozenset(
     {b"content-length", b"transfer-encoding", b"connection", b"keep-alive", b"content-encoding", b"upgrade", b"trailer"}
 )
-_OWN_PREFIX: Final = b"x-rung-"  # only the gateway itself sets these
 _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.RATE_LIMIT: 429,
     Kind.QUOTA_EXHAUSTED: 429,
@@ -52,13 +51,9 @@ class GatewayResponse(NamedTuple):
     body: bytes
 
 
-def headers_for_client(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
+def headers_for_client(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the upstream response headers that are passed on to the client; names are in lower case."""
-    dropped = _DROPPED_HEADERS
-    for name, value in raw:
-        if name == b"connection":
-            dropped |= {each.strip() for each in value.lower().split(b",")}
-    return [header for header in raw if header[0] not in dropped and not header[0].startswith(_OWN_PREFIX)]
+    return [header for header in raw if header[0] not in _DROPPED_HEADERS]
 
 
 async def send_whole(send: Send, response: GatewayResponse, *, close: bool = False) -> None:

@@ -11,6 +11,7 @@ from rung.gateway.settings import GatewaySettings, settings_from
 from tests.gateway.behind import ASK, TIMEOUTS, Behind
 
 HELD_KEY = "sk-held-by-the-gateway"
+HELD_KEY_ENV = "RUNG_TEST_HELD_KEY"
 ALICE, BOB = "rung-key-of-alice", "rung-key-of-bob"
 PRICES = {"cheap": {"input": 0.0, "output": 0.0}, "opus": {"input": 0.0, "output": 1_000.0}}
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
@@ -30,11 +31,8 @@ class Shared(Behind):
     """A lab, and a gateway in front of it that sends its own key upstream."""
 
     def settings(self, **more: Any) -> GatewaySettings:
-        os.environ["RUNG_TEST_HELD_KEY"] = HELD_KEY
-        held = {
-            wire: {"wire": wire, "url": self.lab.url, "key_env": "RUNG_TEST_HELD_KEY"}
-            for wire in ("anthropic", "openai")
-        }
+        os.environ[HELD_KEY_ENV] = HELD_KEY
+        held = {wire: {"wire": wire, "url": self.lab.url, "key_env": HELD_KEY_ENV} for wire in ("anthropic", "openai")}
         table = {"upstreams": held, "timeouts": TIMEOUTS, "port": 0, "prices": PRICES, **self._settings, **more}
         return settings_from(table, parse_policy_file({"policy": self.policy_table}))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.security.tenant.shared import ALICE, HELD_KEY, PATHS, Shared, asked, key_row
+from tests.security.tenant.shared import ALICE, HELD_KEY, HELD_KEY_ENV, PATHS, Shared, asked, key_row
 
 UNPRICED = (
     ("POST", "/v1/messages/batches"),
@@ -71,8 +71,11 @@ LEAVING = ("/v1/../../tenant-b/v1/files", "/v1/%2e%2e/%2e%2e/tenant-b", "/v1/x%2
 def test_no_path_leaves_the_upstreams_prefix(keys: list[dict[str, Any]]) -> None:
     """A path that climbs above its root is rejected, so that it cannot leave the path prefix of an upstream."""
     with Shared(keys=keys) as behind:
-        prefixed = {"anthropic": f"{behind.lab.url}/tenant-a", "openai": f"{behind.lab.url}/tenant-a/v1"}
-        assert behind.served.reload_settings(lambda: behind.settings(upstreams={}, **prefixed))
+        prefixed = {
+            "anthropic": {"wire": "anthropic", "url": f"{behind.lab.url}/tenant-a", "key_env": HELD_KEY_ENV},
+            "openai": {"wire": "openai", "url": f"{behind.lab.url}/tenant-a/v1", "key_env": HELD_KEY_ENV},
+        }
+        assert behind.served.reload_settings(lambda: behind.settings(upstreams=prefixed))
         for path in LEAVING:
             assert _raw_post(behind, path, b"{}").startswith(b"HTTP/1.1 400"), path
         assert behind.lab.requests == []

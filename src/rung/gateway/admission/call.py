@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.gateway.admission.routes import Route
-    from rung.gateway.settings import GatewayKey, GatewaySettings, UpstreamSettings
+    from rung.gateway.settings import GatewayKey, GatewaySettings
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
@@ -71,31 +71,26 @@ def wire_of(path: str, headers: Mapping[bytes, bytes]) -> WireFormat:
     return MESSAGES if path.startswith("/v1/messages") or b"anthropic-version" in headers else CHAT
 
 
-def upstream_headers(call: Call, upstream: UpstreamSettings) -> Headers:
-    """Return the headers of a call for an upstream."""
-    return headers_for_upstream(call.raw_headers, upstream_key_header(upstream))
-
-
 def read_request(
     settings: GatewaySettings, call: Call, body: bytes, key: GatewayKey | None, spent: Mapping[str, float]
 ) -> InboundRequest:
     """Return the model request of a call with a decoded body, within the limits of its key."""
-    wire = call.wire
+    wire, raw_headers, headers = call.wire, call.raw_headers, call.headers
+    if b"content-encoding" in headers:  # the body is decoded
+        raw_headers = [header for header in raw_headers if header[0] != b"content-encoding"]
+        headers = dict(raw_headers)
     upstream = settings.of_wire(wire.upstream)[0]
-    headers = upstream_headers(call, upstream)
-    if b"content-encoding" in call.headers:  # the body is decoded
-        headers = [header for header in headers if header[0] != b"content-encoding"]
     inbound = InboundRequest(
         wire=wire,
         upstream=upstream,
         target=call.target,
-        raw_headers=call.raw_headers,
-        headers=call.headers,
-        upstream_headers=headers,
+        raw_headers=raw_headers,
+        headers=headers,
+        upstream_headers=headers_for_upstream(raw_headers, upstream_key_header(upstream)),
         body=body,
         project=call.project,
-        caller=caller_of(call.raw_headers) if key is None else key.hash,
-        session=session_of(call.headers),
+        caller=caller_of(raw_headers) if key is None else key.hash,
+        session=session_of(headers),
     )
     if key is None:
         inbound.read_fields()
