@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from rung.core.domain.errors import RungError
+from rung.gateway.admission.body_fields import scan_fields
 from rung.wires.wire_json import json_object
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _ACCOUNT_HEADERS: Final = _CREDENTIAL_HEADERS | {
     b"openai-project", b"x-goog-user-project",
 }  # fmt: skip
 _MAX_NAME_CHARACTERS: Final = 200  # of a model or a session; a longer model name is unknown to the gateway
+_MIN_SCANNED_BYTES: Final = 8_192  # smaller bodies are parsed in less time
 SESSION_HEADERS: Final = (b"x-rung-session", b"x-claude-code-session-id", b"session_id", b"x-session-id")
 _AGENT_HEADERS: Final = (b"x-claude-code-agent-id",)
 
@@ -78,6 +80,10 @@ class InboundRequest:
 
     def read_fields(self) -> None:
         """Read model and stream flag from the top level of the body; leave invalid JSON to the upstream to reject."""
+        scanned = scan_fields(self.body) if self._parsed is None and len(self.body) > _MIN_SCANNED_BYTES else None
+        if scanned is not None:
+            self.model, self.is_stream = scanned
+            return
         try:
             fields = self.parsed()
         except NotJson:
@@ -101,11 +107,8 @@ class InboundRequest:
 
 def caller_of(headers: Headers) -> str:
     """Return a digest of the headers that identify a client's account."""
-    digest = sha256()
-    for name, value in headers:
-        if name in _ACCOUNT_HEADERS:
-            digest.update(b"%b %d %b" % (name, len(value), value))
-    return digest.hexdigest()
+    account = b"\n".join([b"%b:%b" % header for header in headers if header[0] in _ACCOUNT_HEADERS])
+    return blake2b(account, digest_size=16).hexdigest()
 
 
 def session_of(headers: Mapping[bytes, bytes]) -> str:

@@ -119,8 +119,5 @@ class InFlightRequests:
 
 def _key(inbound: InboundRequest) -> _Key:
     """Return everything that two requests must share: any header may identify the caller, known to us or not."""
-    digest = sha256()
-    for name, value in inbound.raw_headers:
-        if name not in _HEADERS_OF_ONE_TRY:
-            digest.update(b"%d %b %d %b" % (len(name), name, len(value), value))
-    return (inbound.caller, inbound.project, inbound.target, digest.digest(), inbound.body)
+    headers = b"\n".join([b"%b:%b" % header for header in inbound.raw_headers if header[0] not in _HEADERS_OF_ONE_TRY])
+    return (inbound.caller, inbound.project, inbound.target, sha256(headers).digest(), inbound.body)

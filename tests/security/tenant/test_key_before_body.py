@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def test_a_bad_key_is_refused_before_its_body(path: str, key: str, row: dict[str
     with Shared(keys=[key_row(ALICE, **row)]) as behind:
         for size in ("content-length: 50000000", "transfer-encoding: chunked"):
             with closing(_open(behind, f"POST {path} HTTP/1.1", f"x-api-key: {key}", size)) as raw:
-                answer = b"".join(iter(lambda raw=raw: raw.recv(65_536), b""))
+                answer = b"".join(iter(partial(raw.recv, 65_536), b""))
                 assert answer.startswith(b"HTTP/1.1 %d " % status)
                 assert b"connection: close" in answer
         assert behind.lab.requests == []

@@ -105,7 +105,10 @@ def test_a_key_without_limits() -> None:
 
 def test_models_that_a_body_names_elsewhere() -> None:
     """A key's models bind the models of fallback lists and of tools, too."""
-    elsewhere = ({"models": ["cheap", "opus"]}, {"tools": [{"type": "advisor", "model": "opus"}]})
+    elsewhere: tuple[dict[str, Any], ...] = (
+        {"models": ["cheap", "opus"]},
+        {"tools": [{"type": "advisor", "model": "opus"}]},
+    )
     with Shared(keys=[key_row(ALICE, models=["cheap"])]) as behind:
         for path, more in product(PATHS.values(), elsewhere):
             got = behind.post(path, json=asked(**more))
