@@ -88,6 +88,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
             wire=MESSAGES,
             upstream=gateway.settings.of_wire("anthropic")[0],
             target="/v1/messages",
+            raw_headers=[(b"x-api-key", b"k")],
             headers={b"x-api-key": b"k"},
             upstream_headers=[(b"x-api-key", b"k")],
             body=json.dumps(BODY).encode(),

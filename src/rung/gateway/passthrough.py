@@ -33,9 +33,11 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
     settings, wire, path = gateway.settings, call.wire, call.route.path
     upstream = settings.of_wire(wire.upstream)[0]
     body = await receive_body(call.headers, receive, settings.limits)
-    if key is not None and path == COUNT_TOKENS:
-        _check_count(key, decode_body(call.headers, body, settings.limits.body))
-    headers = headers_for_upstream(call.raw_headers, upstream_key_header(upstream))
+    raw_headers = call.raw_headers
+    if key is not None and key.models:
+        body = _check_body(key, path, decode_body(call.headers, body, settings.limits.body))
+        raw_headers = [header for header in raw_headers if header[0] != b"content-encoding"]
+    headers = headers_for_upstream(raw_headers, upstream_key_header(upstream))
     request = (call.method, call.target, headers, body)
     try:
         if is_lookup(call.method, path):
@@ -56,12 +58,18 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
         response.close()
 
 
-def _check_count(key: GatewayKey, body: bytes) -> None:
+def _check_body(key: GatewayKey, path: str, body: bytes) -> bytes:
+    """Return the body, as it was checked if it names a model."""
     try:
         parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestRejected(400, f"request body is not valid JSON: {error}") from None
-    check_models(key, parsed if isinstance(parsed, dict) else {})
+    except orjson.JSONDecodeError:
+        parsed = None
+    if not isinstance(parsed, dict) or "model" not in parsed:
+        if path == COUNT_TOKENS:
+            raise RequestRejected(400, "request body is not a JSON object with a model")
+        return body
+    check_models(key, parsed)
+    return orjson.dumps(parsed)
 
 
 async def _stream_back(response: UpstreamResponse, send: Send) -> None:

@@ -122,7 +122,19 @@ def test_token_counts_are_bound_to_models() -> None:
     with Shared(keys=[key_row(ALICE, models=["cheap"])]) as behind:
         assert behind.post("/v1/messages/count_tokens", json=asked("opus")).status_code == 403
         assert behind.lab.requests == []
+        assert behind.post("/v1/messages/count_tokens", json={"messages": []}).status_code == 400
         assert behind.post("/v1/messages/count_tokens", json=asked("cheap")).status_code == 200
+
+
+def test_further_paths_are_bound_to_models() -> None:
+    """A key's models bind a body on a further path, and the upstream gets the model that was checked."""
+    with Shared(keys=[key_row(ALICE, models=["cheap"], paths=["/v1/*"])]) as behind:
+        for body in (b'{"model":"opus"}', b'{"model":"cheap","model":"opus"}', b'{"model":"cheap","models":["opus"]}'):
+            assert behind.post("/v1/embeddings", content=body).status_code == 403
+        assert behind.lab.requests == []
+        behind.post("/v1/embeddings", content=b'{"model":"opus","model":"cheap"}')
+        behind.post("/v1/files", content=b"--x\r\nno JSON")
+        assert [one.body for one in behind.lab.requests] == [b'{"model":"cheap"}', b"--x\r\nno JSON"]
 
 
 def _raw_post(behind: Shared, path: str, body: bytes) -> bytes:
