@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core.domain.errors import ConfigError
 from rung.gateway.admission.routes import check_path, find_route, normal_path
 from rung.gateway.keys import RequestRejected
-from rung.gateway.settings import GatewayKey
+from rung.gateway.settings import GatewayKey, settings_from
 from rung.wires.registry import PATHS
 
 PIECES = st.sampled_from(
@@ -68,6 +69,14 @@ def test_where_a_path_leads(path: str, expected: str, project: str, known: bool)
     """A path has a project, a normal form and, for model calls, a wire format."""
     route = find_route(path.encode())
     assert (route.path, route.project, route.wire) == (expected, project, PATHS[expected] if known else None)
+
+
+@pytest.mark.parametrize("path", ["v1/files", "/v1/files/", "/v1//files", "/v1/../x", "get /v1/files", "/v1/f*", "", 7])
+def test_patterns_that_could_never_match(path: object) -> None:
+    """A pattern that is not in normal form is an error at start."""
+    table = {"keys": [{"hash": "0" * 64, "paths": [path]}]}
+    with pytest.raises(ConfigError, match=r"gateway.keys\[0\].paths\[0\]"):
+        settings_from(table)
 
 
 def test_what_a_pattern_allows() -> None:

@@ -15,7 +15,6 @@ from rung.core.domain.settings_schema import (
     FLAG,
     POSITIVE_SECONDS,
     SECONDS,
-    TEXTS,
     WHOLE,
     Type,
     list_of,
@@ -62,10 +61,16 @@ def _is_hash(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")  # noqa: PLR2004
 
 
-_PATH: Final = Type(
+def _matching(pattern: str, allowed: str) -> Type:
+    return Type(allowed, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
+
+
+_PATH: Final = _matching(
+    r"([A-Z]+ )?((/(?!\.{1,2}(/|$))[\w.!$&'()+,=:@~%-]+)+(/\*)?|/\*)",
     "a path such as /v1/embeddings, /v1/files/* or GET /v1/files",
-    lambda value: isinstance(value, str) and re.fullmatch(r"([A-Z]+ )?/[!-~]*", value) is not None,
 )
+_HOST: Final = _matching(r"[A-Za-z0-9._-]+", "a host name, without scheme and port")
+_ORIGIN: Final = _matching(r"[a-z][a-z0-9+.-]*://[^/\s]+", "an origin such as https://app.example, without a path")
 _URL: Final = Type("a URL that begins with http:// or https://", _is_url, lambda value, _: value.rstrip("/"))
 
 
@@ -167,10 +172,14 @@ class GatewaySettings:
         default=DEFAULT_PORT,
     )
     allowed_hosts: tuple[str, ...] = setting(
-        TEXTS, "Further host names under which clients reach the gateway; others are refused (421).", default=()
+        list_of(_HOST),
+        "Further host names under which clients reach the gateway; others are refused (421).",
+        default=(),
     )
     allowed_origins: tuple[str, ...] = setting(
-        TEXTS, "Web origins whose pages may send requests, such as app://obsidian.md; others get a 403.", default=()
+        list_of(_ORIGIN),
+        "Web origins whose pages may send requests, such as app://obsidian.md; others get a 403.",
+        default=(),
     )
     timeouts: TimeoutSettings = setting(
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from rung.core.domain.errors import ConfigError
@@ -24,15 +26,14 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files", "/metrics", "/healthz"])
-def test_foreign_pages_are_refused(path: str) -> None:
+def test_foreign_pages_are_refused() -> None:
     """A rebound name gets 421 and a foreign page 403, on every path; nothing is sent with the held key."""
+    requests = [("POST", "/v1/messages"), ("OPTIONS", "/v1/messages"), ("GET", "/v1/files"), ("GET", "/metrics")]
     with Shared() as behind, behind.http() as client:
-        for headers, status in FOREIGN:
+        for (method, path), (headers, status) in product(requests, FOREIGN):
             plain = {"content-type": "text/plain", **headers}
-            for method in ("GET", "POST", "OPTIONS"):
-                got = client.request(method, path, json=asked(), headers=plain)
-                assert got.status_code == status, (method, headers)
+            got = client.request(method, path, json=asked(), headers=plain)
+            assert got.status_code == status, (method, path, headers)
         assert behind.lab.requests == []
 
 
@@ -70,7 +71,17 @@ def test_a_public_address_accepts_addresses_but_no_names() -> None:
             assert behind.post("/v1/messages", json=asked(), headers={"host": host}).status_code == status
 
 
-def test_settings_that_are_no_lists() -> None:
-    """A single name instead of a list is an error at start."""
-    with pytest.raises(ConfigError, match="allowed_hosts"):
-        Shared(allowed_hosts="llm.internal").settings()
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("allowed_hosts", "llm.internal"),
+        ("allowed_hosts", ["llm.internal:8484"]),
+        ("allowed_hosts", ["http://llm.internal"]),
+        ("allowed_origins", ["llm.internal"]),
+        ("allowed_origins", ["http://llm.internal/"]),
+    ],
+)
+def test_settings_that_could_never_match(key: str, value: object) -> None:
+    """A name with a port, or an origin with a path, is an error at start: no request would match it."""
+    with pytest.raises(ConfigError, match=f"gateway.{key}"):
+        Shared(**{key: value}).settings()
