@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from rung.gateway.gateway import Gateway
+    from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.response import GatewayResponse
     from rung.gateway.settings import GatewayKey
     from rung.wires.registry import WireFormat
@@ -121,18 +122,14 @@ class GatewayApp:
         settings, ledger = gateway.settings, gateway.ledger
         body = await receive_body(call.headers, receive, settings.limits)
         inbound = read_request(settings, call, decode_body(call.headers, body, settings.limits.body), key, ledger.spent)
+        if await self._join(inbound, receive, send):
+            return
         if ledger.limits.has_limits:
             await ledger.load_session(inbound)
             ledger.check(inbound, gateway.clock.now())
-        in_flight = gateway.in_flight
-        recorded = in_flight.find(inbound)
-        if recorded is not None:
-            gateway.metrics.add("rung_joined_total")
-            await _run_while_connected(recorded.follow(send), receive)
-            return
         recorder = ResponseRecorder(send)
         proxied = gateway.new_proxied_call(inbound, recorder.send)
-        monitor = ClientMonitor(proxied, receive, settings.header_hold_seconds, in_flight, recorder)
+        monitor = ClientMonitor(proxied, receive, settings.header_hold_seconds, gateway.in_flight, recorder)
         try:
             await handle(gateway, proxied)
         except asyncio.CancelledError:
@@ -141,7 +138,16 @@ class GatewayApp:
             gateway.metrics.add("rung_cancelled_total")
         finally:
             monitor.stop()
-            in_flight.finish(inbound, recorder)
+            gateway.in_flight.finish(inbound, recorder)
+
+    async def _join(self, inbound: InboundRequest, receive: Receive, send: Send) -> bool:
+        """Follow the request in flight that this one retries; return False if there is none, or it gave no answer."""
+        recorded = self.gateway.in_flight.find(inbound)
+        if recorded is None:
+            return False
+        self.gateway.metrics.add("rung_joined_total")
+        is_connected = await _run_while_connected(recorded.follow(send), receive)
+        return recorded.has_started or not is_connected  # the first client may leave just before another one joins
 
     # -- the gateway's own paths -------------------------------------------------------------------------
 
@@ -160,12 +166,13 @@ class GatewayApp:
         await responses.send_whole(send, responses.GatewayResponse(200 if up else 503, [_JSON], body))
 
 
-async def _run_while_connected(work: Coroutine[Any, Any, object], receive: Receive) -> None:
-    """Run a coroutine until it ends or the client disconnects."""
+async def _run_while_connected(work: Coroutine[Any, Any, object], receive: Receive) -> bool:
+    """Run a coroutine until it ends or the client disconnects; return whether it ended."""
     working = asyncio.ensure_future(work)
     disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
-        await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        return working in done
     finally:
         working.cancel()
         disconnect.cancel()

@@ -64,6 +64,11 @@ class ResponseRecorder:
         self._changed.set()
 
     @property
+    def has_started(self) -> bool:
+        """Return whether a response was begun."""
+        return bool(self._messages)
+
+    @property
     def is_complete(self) -> bool:
         """Return whether everything sent so far is recorded."""
         return self._size <= _MAX_RECORDED_BYTES

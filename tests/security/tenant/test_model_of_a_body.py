@@ -59,9 +59,9 @@ def test_a_model_that_is_no_name() -> None:
 @pytest.mark.parametrize("path", PATHS.values())
 def test_a_nested_stream_flag(path: str) -> None:
     """A plain call whose body holds `"stream": true` in a nested value gets its whole response, without pings."""
-    slow = {"fault": "slow", "seconds": 1.0, "request": 1}
+    slow = {"fault": "slow", "seconds": 0.4, "request": 1}
     nested = asked("cheap", metadata={"stream": True, "note": '"stream": true'})
-    with Shared([slow], header_hold_seconds=0.1) as behind:
+    with Shared([slow], header_hold_seconds=0.05) as behind:
         got = behind.post(path, json=nested)
         assert (got.status_code, got.headers["content-type"]) == (200, "application/json")
         assert isinstance(got.json(), dict)
