@@ -15,13 +15,13 @@ from rung.core.policy.parser import parse_policy_file
 from rung.service.app import make_app
 from rung.service.app_context import AppContext
 from rung.service.auth import Authenticator, add_token
+from rung.service.auth_middleware import LOOPBACK_HOSTS
 from rung.service.crew_tables import CrewTables
 from rung.service.replay import Replayers
 from rung.service.routes.stream import EventBroadcaster
 from rung.service.server import Server
 from rung.store import open_journal
 from rung.testing import HttpError, Script
-from rung.wiring.origin_check import LOOPBACK_HOSTS
 from rung.wiring.policies import PolicyStore
 
 if TYPE_CHECKING:

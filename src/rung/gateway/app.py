@@ -11,15 +11,16 @@ from rung.gateway import response as responses
 from rung.gateway.admission.call import Call, read_request, wire_of
 from rung.gateway.admission.request_body import ClientDisconnected, decode_body, receive_body
 from rung.gateway.admission.routes import check_path, find_route
-from rung.gateway.client_monitor import ClientMonitor
+from rung.gateway.client_monitor import ClientMonitor, run_while_connected
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.keys import RequestRejected, authenticate, check_project
 from rung.gateway.passthrough import forward
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
+from rung.wiring.request_origin import LOOPBACK_HOSTS, check_host, check_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
@@ -69,14 +70,17 @@ class GatewayApp:
 
     def _check_origin(self, headers: dict[bytes, bytes]) -> None:
         """Reject unknown host names (DNS rebinding) and requests of other sites' pages."""
-        host, origin, site = headers.get(b"host", b""), headers.get(b"origin"), headers.get(b"sec-fetch-site")
-        refusal = self.gateway.origin_check.refusal(
-            host.decode("latin-1"),
-            None if origin is None else origin.decode("latin-1"),
-            None if site is None else site.decode("latin-1"),
+        gateway, host = self.gateway, headers.get(b"host", b"").decode("latin-1")
+        unknown = check_host(host, gateway.host_names, allow_ip_hosts=gateway.settings.host not in LOOPBACK_HOSTS)
+        if unknown is not None:
+            text = f"{unknown.detail}; to accept it, add it to allowed_hosts in [gateway]"
+            raise RequestRejected(unknown.status, text, close=True)
+        origin, site = (
+            headers[name].decode("latin-1") if name in headers else None for name in (b"origin", b"sec-fetch-site")
         )
-        if refusal is not None:
-            raise RequestRejected(refusal.status, refusal.reason, close=True)
+        foreign = None if origin in gateway.settings.allowed_origins else check_origin(host, origin, site)
+        if foreign is not None:
+            raise RequestRejected(foreign.status, foreign.detail, close=True)
 
     async def _admit(self, call: Call, receive: Receive, send: Send) -> None:
         """Check the limits and the key of a request before its body is read, then handle it."""
@@ -146,7 +150,7 @@ class GatewayApp:
         if recorded is None:
             return False
         self.gateway.metrics.add("rung_joined_total")
-        is_connected = await _run_while_connected(recorded.follow(send), receive)
+        is_connected = await run_while_connected(recorded.follow(send), receive)
         return recorded.has_started or not is_connected  # the first client may leave just before another one joins
 
     # -- the gateway's own paths -------------------------------------------------------------------------
@@ -164,23 +168,6 @@ class GatewayApp:
         up = path != "/readyz" or (self.ready and not self.draining)
         body = orjson.dumps({"status": "ok" if up else "not ready", "running": gateway.active_requests})
         await responses.send_whole(send, responses.GatewayResponse(200 if up else 503, [_JSON], body))
-
-
-async def _run_while_connected(work: Coroutine[Any, Any, object], receive: Receive) -> bool:
-    """Run a coroutine until it ends or the client disconnects; return whether it ended."""
-    working = asyncio.ensure_future(work)
-    disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
-    try:
-        done, _ = await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-        return working in done
-    finally:
-        working.cancel()
-        disconnect.cancel()
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _reject(send: Send, wire: WireFormat, error: NotJson | RequestRejected) -> None:

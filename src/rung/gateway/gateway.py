@@ -57,7 +57,7 @@ class Gateway:
         self._extra_detectors = tuple(detectors)
         self.client: UpstreamClient = client or ConnectionPool(settings)
         self._upstreams = self._make_upstreams()
-        self.origin_check = settings.origin_check()
+        self.host_names = settings.host_names()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
         self.sessions = SessionTable(settings.sticky_seconds)
@@ -74,7 +74,7 @@ class Gateway:
         """Replace the settings; requests in flight keep the settings they started with."""
         self.settings = settings
         self._upstreams = self._make_upstreams()
-        self.origin_check = settings.origin_check()
+        self.host_names = settings.host_names()
         self.sessions.ttl_seconds = settings.sticky_seconds
         self.ledger.clear_prices()
         if self.journal is None:

@@ -11,6 +11,7 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as responses
 from rung.gateway.admission.request_body import decode_body, receive_body
+from rung.gateway.client_monitor import run_while_connected
 from rung.gateway.http.pool import upstream_key_header
 from rung.gateway.inbound_request import headers_for_upstream
 from rung.gateway.keys import RequestRejected, check_models
@@ -53,7 +54,9 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
         return
     try:
         async with asyncio.timeout(settings.timeouts.total):
-            await _stream_back(response, send)
+            await run_while_connected(_stream_back(response, send), receive)
+    except (AttemptError, OSError):
+        return  # the server closes an unfinished response, so the client sees that it is cut
     finally:
         response.close()
 

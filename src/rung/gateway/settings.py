@@ -33,7 +33,7 @@ from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.wires.registry import ANTHROPIC, OPENAI
-from rung.wiring.origin_check import LOOPBACK_HOSTS, OriginCheck
+from rung.wiring.request_origin import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -229,14 +229,9 @@ class GatewaySettings:
         if self.host not in LOOPBACK_HOSTS and not self.keys:
             raise ConfigError("host", self.host, "127.0.0.1, or [[gateway.keys]] must be set")
 
-    def origin_check(self) -> OriginCheck:
-        """Return the check of the headers Host, Origin and Sec-Fetch-Site."""
-        return OriginCheck(
-            hosts=LOOPBACK_HOSTS.union(name.lower() for name in (self.host, *self.allowed_hosts)),
-            allow_ip_hosts=self.host not in LOOPBACK_HOSTS,
-            origins=frozenset(self.allowed_origins),
-            hint="; to accept it, add it to allowed_hosts in [gateway]",
-        )
+    def host_names(self) -> frozenset[str]:
+        """Return the host names under which the gateway is reached, in lower case."""
+        return LOOPBACK_HOSTS.union(name.lower() for name in (self.host, *self.allowed_hosts))
 
     def upstream(self, name: str) -> UpstreamSettings:
         """Return the upstream with this name."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
 from rung.service.auth import COOKIE_NAME, COOKIE_SECONDS, Role
 from rung.service.problems import problem_response
-from rung.wiring.origin_check import OriginCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rung.service.auth import Authenticator, Principal
 
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 PUBLIC_PATHS: Final = frozenset({"/healthz", "/readyz", "/api/login"})
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY_BYTES: Final = 1_048_576
@@ -52,11 +53,8 @@ class AuthMiddleware:
     ) -> None:
         self.app = app
         self.access = auth
-        self.origin_check = OriginCheck(
-            hosts=frozenset(host.lower() for host in hosts),
-            allow_ip_hosts=allow_ip_hosts,
-            hint=": use the address that `rung serve` printed",
-        )
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.wide = allow_ip_hosts  # accept IP addresses as Host: unlike names, they cannot be DNS-rebound
         self.secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,9 +72,16 @@ class AuthMiddleware:
 
     def _check_origin(self, scope: Scope, headers: Headers) -> Response | None:
         """Reject unknown host names (DNS rebinding) and cross-origin requests."""
-        site = headers.get("sec-fetch-site") if scope["path"].startswith("/api") else None
-        refusal = self.origin_check.refusal(headers.get("host", ""), headers.get("origin"), site)
-        return None if refusal is None else problem_response(*refusal)
+        host = headers.get("host", "")
+        name = urlsplit(f"//{host}").hostname or ""
+        if name.lower() not in self.hosts and not (self.wide and _is_address(name)):
+            return problem_response(421, f"unknown host {host[:100]!r}: use the address that `rung serve` printed")
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and scope["path"].startswith("/api"):
+            return problem_response(403, "cross-origin request rejected")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return problem_response(403, f"cross-origin request from {origin[:100]!r} rejected")
+        return None
 
     def _sign_in(self, scope: Scope) -> Response | None:
         """Exchange the token in the printed URL for a cookie, and redirect so that it leaves the address bar."""
@@ -193,6 +198,14 @@ def _cookie(headers: Headers) -> str:
     except CookieError:
         return ""
     return found.value if found is not None else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _client_address(scope: Scope) -> str:
