@@ -148,7 +148,7 @@ def test_a_policy_set_in_the_service_holds(tmp_path: Path) -> None:
 def test_who_says_nothing_is_let_go() -> None:
     """A connection that sends incomplete headers, or none, is closed at the header timeout."""
     with Behind(limits={"receive": 0.3}) as behind:
-        for start in (b"", b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-slow"):
+        for start in (b"", b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow"):
             with socket.create_connection(("127.0.0.1", behind.served.port)) as slow:
                 slow.settimeout(25)  # less than the default header timeout
                 slow.sendall(start)

@@ -195,7 +195,7 @@ class Resending:
     def __init__(self, behind: Behind, wire: str, *, stream: bool, count: int) -> None:
         asked = json.dumps(body(wire, stream=stream)).encode()
         lines = (
-            f"POST {PATHS[wire]} HTTP/1.1", "host: x", "x-api-key: k", f"x-stainless-retry-count: {count}",
+            f"POST {PATHS[wire]} HTTP/1.1", "host: 127.0.0.1", "x-api-key: k", f"x-stainless-retry-count: {count}",
             f"content-length: {len(asked)}", "", "",
         )  # fmt: skip
         self._sent = "\r\n".join(lines).encode() + asked

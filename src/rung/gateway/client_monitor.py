@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from rung.gateway.proxied_call import ProxiedCall
     from rung.gateway.request_coalescing import InFlightRequests, ResponseRecorder
@@ -89,3 +89,22 @@ class ClientMonitor:
     def _ping(self) -> None:
         self._ping_task = self._loop.create_task(self._proxied.ping())
         self._timer = self._loop.call_later(self._ping_interval, self._ping)
+
+
+async def run_while_connected(work: Coroutine[Any, Any, object], receive: Receive) -> bool:
+    """Run a coroutine until it ends or the client disconnects; return whether it ended, or raise its error."""
+    working = asyncio.ensure_future(work)
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait({working, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return working.done()
+    finally:
+        working.cancel()
+        disconnect.cancel()
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

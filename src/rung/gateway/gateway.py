@@ -18,12 +18,12 @@ from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.request_coalescing import InFlightRequests
-from rung.gateway.sessions import SessionTable
+from rung.gateway.sessions import SessionTable, session_id
 from rung.gateway.upstream.headers import check_keys
 from rung.gateway.upstream.secret_filter import SecretFilter
 from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
-from rung.wiring.policies import PolicyStore
+from rung.wiring.policies import PolicyStore, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
+    from rung.store.settings import StoredSetting
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
 BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
 RETRY_COST_TOKENS: Final = 2
 _BACKGROUND_INTERVAL_SECONDS: Final = 1.0
-_MAX_CACHED_POLICIES: Final = 10_000
+MAX_CIRCUITS: Final = 5_000  # clients choose the names of models and credentials
 
 
 class Gateway:
@@ -59,7 +60,8 @@ class Gateway:
         check_keys(settings.upstreams)
         self.client: UpstreamClient = SecretFilter(client or ConnectionPool(settings))
         self._upstreams = self._make_upstreams()
-        self.breakers = BreakerRegistry(BREAKER_SETTINGS)
+        self.host_names = settings.host_names()
+        self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
         self.sessions = SessionTable(settings.sticky_seconds)
         self.in_flight = InFlightRequests()
@@ -69,8 +71,7 @@ class Gateway:
         self.active_requests = 0
         self._log = log
         self.clock = SYSTEM_CLOCK
-        self._policies: dict[str, Policy] = {}
-        self._incident_contexts: dict[str, ev.IncidentContext] = {}
+        self._use_policies(self._file_policies())
 
     def reload(self, settings: GatewaySettings) -> None:
         """Replace the settings; requests in flight keep the settings they started with.
@@ -81,12 +82,12 @@ class Gateway:
         self.client.reload(settings)
         self.settings = settings
         self._upstreams = self._make_upstreams()
+        self.host_names = settings.host_names()
         self.sessions.ttl_seconds = settings.sticky_seconds
         self.ledger.clear_prices()
         if self.journal is None:
             self.ledger.limits = settings.budgets
-        self._policies.clear()
-        self._incident_contexts.clear()
+        self._use_policies(self._file_policies())
 
     def _make_upstreams(self) -> Upstreams:
         """Build the shared inputs of proxied calls; add the loop guard to the detectors if it is enabled."""
@@ -118,12 +119,22 @@ class Gateway:
         await asyncio.to_thread(self.ledger.refresh, self.settings, self.clock.now())
         if self.journal is not None:
             self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
-            self._policies.update(await asyncio.to_thread(self._stored_policies, list(self._policies)))
+            store = PolicyStore(self.journal, self.settings.book)
+            stored = await asyncio.to_thread(lambda: [store.stored(), *store.projects()])
+            if stored != self._stored_settings:
+                policies = await asyncio.to_thread(_stored_policies, store)
+                if store.book is self.settings.book:  # the settings were not reloaded meanwhile
+                    self._use_policies(policies, stored)
 
-    def _stored_policies(self, projects: list[str]) -> dict[str, Policy]:
-        """Return the policies of these projects, with the changes that operators made in the service."""
-        policies = PolicyStore(self.journal, self.settings.book)
-        return {project: for_streams(policies.effective(project, "gateway")) for project in projects}
+    def _use_policies(self, policies: dict[str, Policy], stored: list[StoredSetting] | None = None) -> None:
+        """Use these policies, by the names of projects that have one of their own; all others share the default."""
+        self._policies = policies
+        self._stored_settings = stored
+        self._incident_contexts: dict[str, ev.IncidentContext] = {}
+
+    def _file_policies(self) -> dict[str, Policy]:
+        book = self.settings.book
+        return {name: for_streams(book.policy_for(project=name, tool="gateway")) for name in ("", *book.projects)}
 
     async def close(self) -> None:
         """Close the connections and flush pending spend to the journal."""
@@ -154,14 +165,7 @@ class Gateway:
 
     def policy(self, project: str) -> Policy:
         """Return the policy of a project."""
-        policy = self._policies.get(project)
-        if policy is None:
-            if len(self._policies) > _MAX_CACHED_POLICIES:
-                self._policies.clear()
-            policy = self._policies[project] = for_streams(
-                self.settings.book.policy_for(project=project, tool="gateway")
-            )
-        return policy
+        return self._policies.get(project) or self._policies[""]
 
     def policy_for(self, inbound: InboundRequest, settings: GatewaySettings) -> Policy:
         """Return the policy of a request's project, limited to models and upstreams that can serve the request."""
@@ -173,30 +177,28 @@ class Gateway:
             for model in policy.models
             if (not model.provider or model.provider in of_wire)
             and (not model.window or model.window > tokens)
-            and (not inbound.allowed_models or model.name in inbound.allowed_models)
+            and inbound.may_use(model.name)
         )
         agents = tuple(upstream.name for upstream in settings.of_wire(inbound.wire.upstream))
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
         return self.ledger.apply_to_policy(policy, inbound, settings, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Any:
-        """Return the journal, scoped to the project of a request."""
-        return (
-            ProjectJournal(self.journal, inbound.project)
-            if self.journal is not None and inbound.project
-            else self.journal
-        )
+        """Return the journal, scoped to the project of a request and to the models of its key."""
+        if self.journal is None or not (inbound.project or inbound.allowed_models):
+            return self.journal
+        return ProjectJournal(self.journal, inbound.project or self.journal.project, inbound.allowed_models)
 
     def breaker_key(self, inbound: InboundRequest, model: str, agent: str) -> str:
         """Return the circuit's key: upstream, model and credential, because quotas belong to a credential."""
-        return f"{agent}/{model}/{inbound.credential:x}"
+        return f"{agent}/{model}/{inbound.caller}"
 
     def run_detectors(
         self, inbound: InboundRequest, text: str | None, calls: Sequence[tuple[str, object]] = ()
     ) -> DetectorResult | None:
         """Run the detectors on a request (`text` is None) or on the response to it."""
         view = RequestView(
-            self.sessions.session_id(inbound),
+            session_id(inbound),
             inbound.project,
             inbound.wire.name,
             inbound.model,
@@ -207,11 +209,18 @@ class Gateway:
 
     def incident_context_for(self, inbound: InboundRequest) -> ev.IncidentContext:
         """Return the incident context of a successful request."""
-        session = inbound.session
-        context = self._incident_contexts.get(inbound.project)
+        project, session = inbound.project, inbound.session
+        name = project if project in self._policies else ""
+        context = self._incident_contexts.get(name)
         if context is None:
-            policy = self.policy(inbound.project)
+            policy = self.policy(name)
             rungs = tuple(rung.name for rung in policy.ladder.rungs)
-            context = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, inbound.project)
-            self._incident_contexts[inbound.project] = context
-        return context._replace(session=session) if session else context
+            context = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, name)
+            self._incident_contexts[name] = context
+        return context._replace(project=project, session=session) if session or project != name else context
+
+
+def _stored_policies(store: PolicyStore) -> dict[str, Policy]:
+    """Return the policies by project, with the changes that operators made in the service."""
+    stored = [setting.name.removeprefix(project_key("")) for setting in store.projects()]
+    return {name: for_streams(store.effective(name, "gateway")) for name in ("", *store.book.projects, *stored)}

@@ -1,24 +1,33 @@
-"""One inbound model request: wire format, upstream, headers and body. The body is parsed only when needed."""
+"""One inbound model request: who sent it, wire format, upstream, headers, and the parsed body."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from rung.core.domain.errors import RungError
+from rung.gateway.admission.body_fields import scan_fields
+from rung.wires.wire_json import json_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
 
-_MODEL: Final = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
-_STREAM_TRUE: Final = re.compile(rb'"stream"\s*:\s*true')
-_EDGE_BYTES: Final = 1_024  # fields are first searched in this many bytes at both ends of a body
+_CREDENTIAL_HEADERS: Final = frozenset({b"x-api-key", b"authorization", b"api-key"})
+# Headers that identify the account of a client which passes its own credentials on.
+_ACCOUNT_HEADERS: Final = _CREDENTIAL_HEADERS | {
+    b"cookie", b"x-goog-api-key", b"ocp-apim-subscription-key", b"x-auth-token", b"openai-organization",
+    b"openai-project", b"x-goog-user-project",
+}  # fmt: skip
+_MAX_NAME_CHARACTERS: Final = 200  # of a model or a session; a longer model name is unknown to the gateway
+_MIN_SCANNED_BYTES: Final = 8_192  # smaller bodies are parsed in less time
 SESSION_HEADERS: Final = (b"x-rung-session", b"x-claude-code-session-id", b"session_id", b"x-session-id")
 _AGENT_HEADERS: Final = (b"x-claude-code-agent-id",)
 
@@ -34,12 +43,15 @@ class InboundRequest:
     wire: WireFormat
     upstream: UpstreamSettings
     target: str  # path and query
+    raw_headers: Headers
     headers: dict[bytes, bytes]
     upstream_headers: Headers
     body: bytes
     project: str = ""
-    model: str = ""
-    credential: int = 0
+    caller: str = ""  # hash of the key, else a digest of the client's own credentials
+    session: str = ""  # session that the headers name, qualified by the key; empty if they name none
+    model: str = ""  # at the top level of the body
+    is_stream: bool = False  # whether a stream is requested
     dollars_left: float | None = None  # remaining budget of the key
     key_hash: str = ""
     allowed_models: tuple[str, ...] = ()  # models the key is restricted to; empty: all
@@ -57,25 +69,25 @@ class InboundRequest:
             self._parsed = body
         return self._parsed
 
-    @property
-    def is_stream(self) -> bool:
-        """Return whether a stream is requested, from both ends of the body without parsing it."""
-        body = self.body
-        if len(body) <= 2 * _EDGE_BYTES:
-            return _STREAM_TRUE.search(body) is not None
-        return (
-            _STREAM_TRUE.search(body[:_EDGE_BYTES]) is not None or _STREAM_TRUE.search(body[-_EDGE_BYTES:]) is not None
-        )
+    def read_fields(self) -> None:
+        """Read model and stream flag from the top level of the body; leave invalid JSON to the upstream to reject."""
+        scanned = scan_fields(self.body) if self._parsed is None and len(self.body) > _MIN_SCANNED_BYTES else None
+        if scanned is not None:
+            self.model, self.is_stream = scanned
+            return
+        try:
+            fields = self.parsed()
+        except NotJson:
+            if self.body.lstrip()[:1] != b"{":
+                raise
+            fields = json_object(self.body.decode("utf-8", "replace"))
+        model = fields.get("model")
+        self.model = model if isinstance(model, str) and len(model) <= _MAX_NAME_CHARACTERS else ""
+        self.is_stream = fields.get("stream") is True
 
-    @property
-    def session(self) -> str:
-        """Return the session id from the headers; empty if there is none."""
-        for name in SESSION_HEADERS:
-            value = self.headers.get(name)
-            if value:
-                agents = b"/".join(self.headers[agent] for agent in _AGENT_HEADERS if agent in self.headers)
-                return (value + (b"/" + agents if agents else b"")).decode("latin-1")[:200]
-        return ""
+    def may_use(self, model: str) -> bool:
+        """Return whether the key of the request may use a model."""
+        return not self.allowed_models or model in self.allowed_models
 
     @property
     def retry_count(self) -> int:
@@ -84,9 +96,17 @@ class InboundRequest:
         return int(count) if count.isdigit() and len(count) < 4 else 0  # noqa: PLR2004  # at most three digits
 
 
-def find_model(body: bytes) -> str:
-    """Return the model named in a body: search both ends first, then the whole body."""
-    match = _MODEL.search(body, 0, _EDGE_BYTES) or _MODEL.search(body, max(0, len(body) - _EDGE_BYTES))
-    if match is None and len(body) > 2 * _EDGE_BYTES:
-        match = _MODEL.search(body)
-    return match[1].decode("utf-8", "replace") if match is not None else ""
+def caller_of(headers: Headers) -> str:
+    """Return a digest of the headers that identify a client's account."""
+    account = b"\n".join([b"%b:%b" % header for header in headers if header[0] in _ACCOUNT_HEADERS])
+    return blake2b(account, digest_size=16).hexdigest()
+
+
+def session_of(headers: Mapping[bytes, bytes]) -> str:
+    """Return the session that headers name; empty if they name none."""
+    for name in SESSION_HEADERS:
+        value = headers.get(name)
+        if value:
+            agents = b"/".join(headers[agent] for agent in _AGENT_HEADERS if agent in headers)
+            return (value + (b"/" + agents if agents else b"")).decode("latin-1")[:_MAX_NAME_CHARACTERS]
+    return ""

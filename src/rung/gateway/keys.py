@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from hashlib import sha256
 from secrets import compare_digest, token_urlsafe
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewayKey
 
 KEY_PREFIX: Final = "rung-"
@@ -36,10 +35,11 @@ def hash_key(key: str) -> str:
     return sha256(key.encode()).hexdigest()
 
 
-def authorize(
-    keys: Sequence[GatewayKey], inbound: InboundRequest | None, secret: bytes, now: float, spent: Mapping[str, float]
+def authenticate(
+    keys: Sequence[GatewayKey], headers: Mapping[bytes, bytes], now: float, spent: Mapping[str, float]
 ) -> GatewayKey:
-    """Return the key of a request, checked; the request then counts for the key's project."""
+    """Return the key of a request, from its headers alone: a body is not read for an invalid or exhausted key."""
+    secret = headers.get(b"x-api-key") or headers.get(b"authorization") or b""
     presented = secret.decode("latin-1").removeprefix("Bearer ").strip()
     if not presented:
         raise RequestRejected(401, "missing API key: this gateway requires one of its own keys")
@@ -50,17 +50,27 @@ def authorize(
         raise RequestRejected(401, f"key expired on {key.expires[:10]}")
     if key.dollars is not None and spent.get(key.hash, 0.0) >= key.dollars:
         raise RequestRejected(429, f"budget of ${key.dollars:.2f} for this key is spent (spend limit)")
-    if inbound is not None:
-        if key.models:
-            model = inbound.parsed().get("model")
-            if model not in key.models:
-                raise RequestRejected(
-                    403, f"model {model!r} is not allowed for this key; allowed: {', '.join(key.models)}"
-                )
-        inbound.key_hash, inbound.allowed_models = key.hash, key.models
-        inbound.project = key.project or inbound.project
-        inbound.dollars_left = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
     return key
+
+
+def check_project(keys: Sequence[GatewayKey], key: GatewayKey, project: str) -> None:
+    """Reject a request for a project that belongs to other keys."""
+    if project and not key.project and any(each.project == project for each in keys):
+        raise RequestRejected(403, f"project {project!r} is not allowed for this key: it belongs to other keys")
+
+
+def check_models(key: GatewayKey, body: Mapping[str, Any]) -> None:
+    """Reject a body that names a model which the key may not use: its own, in a fallback list, or of a tool."""
+    if not key.models:
+        return
+    fallbacks, tools = body.get("models"), body.get("tools")
+    tools = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    named = [body.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
+    for model in (*named, *(tool["model"] for tool in tools if "model" in tool)):
+        if model not in key.models:
+            raise RequestRejected(
+                403, f"model {str(model)[:100]!r} is not allowed for this key; allowed: {', '.join(key.models)}"
+            )
 
 
 def _find(keys: Sequence[GatewayKey], digest: str) -> GatewayKey | None:

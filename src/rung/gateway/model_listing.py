@@ -76,7 +76,7 @@ async def answer_lookup(
         attempt,
         Request(prompt=path),
         policy=policy,
-        key=f"{upstream.name}{path}",
+        key=f"{upstream.name}{MODELS if path.startswith(MODELS) else path}",
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,
     )

@@ -10,6 +10,7 @@ import orjson
 
 from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text, with_summary
 from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
@@ -80,7 +81,8 @@ async def _recover(
 ) -> None:
     """Recover a request whose first attempt failed or was not made."""
     inbound, policy = proxied.inbound, gateway.policy_for(proxied.inbound, proxied.upstreams.settings)
-    summarise = partial(_summarise, proxied) if proxied.upstreams.settings.summary_model else None
+    summary_model = proxied.upstreams.settings.summary_model
+    summarise = partial(_summarise, proxied) if summary_model and inbound.may_use(summary_model) else None
     rewriter = BodyRewriter(proxied, policy, summarise)
     progress = _Progress(proxied, policy)
     request = rewriter.first
@@ -91,6 +93,8 @@ async def _recover(
 
     async def attempt(request: Request) -> GatewayResponse | None:
         progress.note()
+        if not inbound.may_use(request.model):  # an operator may order any model
+            raise AttemptError(f"model {request.model!r} is not allowed for this key", finding=Kind.PERMISSION_DENIED)
         outbound = rewriter.outbound(request)
         try:
             answer = await proxied.attempt(outbound)

@@ -7,6 +7,7 @@ requests without the mark are independent.
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
 
     Send = Callable[[dict[str, Any]], Awaitable[None]]
+    _Key = tuple[str, str, str, bytes, bytes]  # caller, project, target, digest of the headers, body
 
+# Headers that differ between the tries of one request. All others, credentials and idempotency key included, must match.
+_HEADERS_OF_ONE_TRY: Final = frozenset(
+    {
+        b"x-stainless-retry-count", b"x-stainless-read-timeout", b"x-stainless-timeout", b"connection", b"date",
+        b"traceparent", b"tracestate", b"b3", b"sentry-trace", b"x-request-id", b"x-client-request-id",
+        b"x-datadog-trace-id", b"x-datadog-parent-id", b"x-datadog-tags", b"x-datadog-sampling-priority",
+    }
+)  # fmt: skip
 _MAX_RECORDED_BYTES: Final = 8 * 1024 * 1024  # a larger response cannot be joined
 
 
@@ -54,6 +64,11 @@ class ResponseRecorder:
         self._changed.set()
 
     @property
+    def has_started(self) -> bool:
+        """Return whether a response was begun."""
+        return bool(self._messages)
+
+    @property
     def is_complete(self) -> bool:
         """Return whether everything sent so far is recorded."""
         return self._size <= _MAX_RECORDED_BYTES
@@ -80,10 +95,10 @@ class ResponseRecorder:
 
 
 class InFlightRequests:
-    """Requests in flight that a retry can join, by target, credential and body."""
+    """Requests in flight that a retry can join: those with the same target, headers and body."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, int, bytes], ResponseRecorder] = {}
+        self._running: dict[_Key, ResponseRecorder] = {}
 
     def __len__(self) -> int:
         """Return the number of requests that can be joined."""
@@ -96,8 +111,8 @@ class InFlightRequests:
     def finish(self, inbound: InboundRequest, recorder: ResponseRecorder) -> None:
         """Mark a request as finished."""
         recorder.finish()
-        if self._running and self._running.get(_key(inbound)) is recorder:
-            del self._running[_key(inbound)]
+        if self._running and self._running.get(key := _key(inbound)) is recorder:
+            del self._running[key]
 
     def find(self, inbound: InboundRequest) -> ResponseRecorder | None:
         """Return the recorder of the request in flight that this request retries; None if there is none."""
@@ -107,5 +122,7 @@ class InFlightRequests:
         return recorder if recorder is not None and recorder.is_complete else None
 
 
-def _key(inbound: InboundRequest) -> tuple[str, int, bytes]:
-    return (inbound.target, inbound.credential, inbound.body)
+def _key(inbound: InboundRequest) -> _Key:
+    """Return everything that two requests must share: any header may identify the caller, known to us or not."""
+    headers = b"\n".join([b"%b:%b" % header for header in inbound.raw_headers if header[0] not in _HEADERS_OF_ONE_TRY])
+    return (inbound.caller, inbound.project, inbound.target, sha256(headers).digest(), inbound.body)

@@ -11,11 +11,12 @@ from rung.core.domain.failures import Kind
 from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _DROPPED_HEADERS: Final = frozenset(
     {
@@ -63,6 +64,14 @@ def headers_for_client(raw: Headers) -> Headers:
         for header in raw
         if header[0] not in _DROPPED_HEADERS and header[0] not in named and not header[0].startswith(OWN_PREFIX)
     ]
+
+
+async def send_whole(send: Send, response: GatewayResponse, *, close: bool = False) -> None:
+    """Send a whole response; `close` tells the client that its connection is closed after it."""
+    length = (b"content-length", str(len(response.body)).encode())
+    headers = [*response.headers, length, *([(b"connection", b"close")] if close else [])]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def status_for(kind: Kind) -> int:

@@ -12,16 +12,18 @@ from rung.gateway.inbound_request import NotJson
 if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
 
+    _Key = tuple[str, str, str]  # caller, session id, model
+
 MAX_SESSIONS: Final = 10_000  # least recently created sessions are evicted
 _FINGERPRINT_CHARACTERS: Final = 4_000  # of the first message
 
 
 class SessionTable:
-    """Sessions by id and model; without an id, the first message identifies the conversation."""
+    """Sessions by caller, id and model; without an id, the first message identifies the conversation."""
 
     def __init__(self, seconds: float) -> None:
         self.ttl_seconds = seconds
-        self._sessions: OrderedDict[tuple[str, str], tuple[Session, float]] = OrderedDict()
+        self._sessions: OrderedDict[_Key, tuple[Session, float]] = OrderedDict()
         self._overrides: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -29,11 +31,12 @@ class SessionTable:
 
     def find(self, inbound: InboundRequest, now: float) -> Session | None:
         """Return the session of a request, or None if nothing is stored for it."""
-        if self._overrides and (override := self._overrides.get(inbound.session)):
+        override = self._overrides.get(inbound.session) if self._overrides else None
+        if override and inbound.may_use(override):
             return Session(model=override, id=inbound.session)
         if not self._sessions:
             return None
-        return self._unexpired((self.session_id(inbound), inbound.model), now)
+        return self._usable(inbound, _key(inbound), now)
 
     def set_overrides(self, models: dict[str, str]) -> None:
         """Pin sessions to the models that operators chose; an empty model removes the pin."""
@@ -41,37 +44,42 @@ class SessionTable:
 
     def get_or_create(self, inbound: InboundRequest, now: float) -> Session:
         """Return the session of a request; create it if there is none."""
-        name = self.session_id(inbound)
-        session = self._unexpired((name, inbound.model), now)
+        key = _key(inbound)
+        session = self._usable(inbound, key, now)
         if session is None:
-            session = Session(model=inbound.model, id=name)
-            self._sessions[name, inbound.model] = (session, now)
+            session = Session(model=inbound.model, id=key[1])
+            self._sessions[key] = (session, now)
             while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return session
 
-    def _unexpired(self, key: tuple[str, str], now: float) -> Session | None:
+    def _usable(self, inbound: InboundRequest, key: _Key, now: float) -> Session | None:
+        """Return a session that has not expired and is on a model that the key of the request may use."""
         entry = self._sessions.get(key)
         if entry is None:
             return None
-        if now - entry[1] > self.ttl_seconds:
+        if now - entry[1] > self.ttl_seconds or not inbound.may_use(entry[0].model):
             del self._sessions[key]
             return None
         return entry[0]
 
-    @staticmethod
-    def session_id(inbound: InboundRequest) -> str:
-        """Return the session id of a request: the one it names, else a fingerprint of the conversation."""
-        if inbound.session:
-            return inbound.session
-        try:
-            return _fingerprint(inbound.parsed())
-        except NotJson:  # left to the upstream to reject
-            return ""
+
+def session_id(inbound: InboundRequest) -> str:
+    """Return the session id of a request: the one it names, else a fingerprint of caller and conversation."""
+    if inbound.session:
+        return inbound.session
+    try:
+        return _fingerprint(inbound.caller, inbound.parsed())
+    except NotJson:  # left to the upstream to reject
+        return ""
 
 
-def _fingerprint(body: dict[str, Any]) -> str:
+def _key(inbound: InboundRequest) -> _Key:
+    return (inbound.caller, session_id(inbound), inbound.model)
+
+
+def _fingerprint(caller: str, body: dict[str, Any]) -> str:
     """Return a digest of the first message, which all requests of a conversation share."""
     messages = body.get("messages", body.get("input"))
     first = messages[0] if isinstance(messages, list) and messages else messages
-    return "began-" + short_hash(str(first)[:_FINGERPRINT_CHARACTERS], 8)
+    return "began-" + short_hash(caller + str(first)[:_FINGERPRINT_CHARACTERS], 8)

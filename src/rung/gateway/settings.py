@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from rung.core.domain.settings_schema import (
     SECONDS,
     WHOLE,
     Type,
+    list_of,
     one_of,
     optional,
     read_settings,
@@ -31,6 +33,7 @@ from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
+from rung.wiring.request_origin import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +53,18 @@ DEFAULT_POLICY: Final[Mapping[str, Any]] = {
 
 def _is_hash(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")  # noqa: PLR2004
+
+
+def _matching(pattern: str, allowed: str) -> Type:
+    return Type(allowed, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
+
+
+_PATH: Final = _matching(
+    r"([A-Z]+ )?((/(?!\.{1,2}(/|$))[\w.!$&'()+,=:@~%-]+)+(/\*)?|/\*)",
+    "a path such as /v1/embeddings, /v1/files/* or GET /v1/files",
+)
+_HOST: Final = _matching(r"[A-Za-z0-9._-]+", "a host name, without scheme and port")
+_ORIGIN: Final = _matching(r"[a-z][a-z0-9+.-]*://[^/\s]+", "an origin such as https://app.example, without a path")
 
 
 @settings
@@ -100,11 +115,21 @@ class GatewayKey:
         "Models that the key may use. Empty: all.",
         default=(),
     )
+    paths: tuple[str, ...] = setting(
+        list_of(_PATH),
+        "Further paths that the key may use, such as /v1/files/* or POST /v1/embeddings. They are not priced.",
+        default=(),
+    )
     dollars: float | None = setting(optional(DOLLARS), "Spend limit of the key in US dollars.", default=None)
     expires: str = setting(
         Type("a date", parse=lambda value, _: str(value)), "Last day on which the key is valid.", default=""
     )
     revoked: bool = setting(FLAG, "Whether the key is revoked.", default=False)
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the key is limited to models or to an amount."""
+        return bool(self.models) or self.dollars is not None
 
 
 @settings
@@ -132,6 +157,16 @@ class GatewaySettings:
         whole(0, 65_535)._replace(allowed="a port, 0 to 65535"),
         "Port to listen on; 0 picks a free port.",
         default=DEFAULT_PORT,
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        list_of(_HOST),
+        "Further host names under which clients reach the gateway; others are refused (421).",
+        default=(),
+    )
+    allowed_origins: tuple[str, ...] = setting(
+        list_of(_ORIGIN),
+        "Web origins whose pages may send requests, such as app://obsidian.md; others get a 403.",
+        default=(),
     )
     timeouts: TimeoutSettings = setting(
         table_of(TimeoutSettings), "Time limits of one upstream request.", default_factory=TimeoutSettings
@@ -178,8 +213,12 @@ class GatewaySettings:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("upstreams", name, "a name that no other upstream has")
-        if self.host not in ("127.0.0.1", "::1", "localhost") and not self.keys:
+        if self.host not in LOOPBACK_HOSTS and not self.keys:
             raise ConfigError("host", self.host, "127.0.0.1, or [[gateway.keys]] must be set")
+
+    def host_names(self) -> frozenset[str]:
+        """Return the host names under which the gateway is reached, in lower case."""
+        return LOOPBACK_HOSTS.union(name.lower() for name in (self.host, *self.allowed_hosts))
 
     def upstream(self, name: str) -> UpstreamSettings:
         """Return the upstream with this name."""

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 
 class ProjectJournal:
-    """Event log of the engine with another project than the journal's own."""
+    """Event log of the engine with another project than the journal's own, and with the models it may choose."""
 
-    def __init__(self, journal: Journal, project: str) -> None:
+    def __init__(self, journal: Journal, project: str, models: Sequence[str] = ()) -> None:
         self.project = project
         self._journal = journal
+        self._models = models  # empty: all
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Append events to an incident, starting at position `first`."""
@@ -30,8 +31,9 @@ class ProjectJournal:
         return self._journal.intervention(incident)
 
     def model_for(self, session: str) -> str:
-        """Return the model that an operator chose for a session; empty when there is none."""
-        return self._journal.model_for(session)
+        """Return the model that an operator chose for a session; empty when there is none, or it is not allowed."""
+        model = self._journal.model_for(session)
+        return model if not self._models or model in self._models else ""
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Return the rung that resolved this failure before."""

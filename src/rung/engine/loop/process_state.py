@@ -9,16 +9,21 @@ from rung.core.policy.budget import RetryBudget
 
 
 class BreakerRegistry:
-    """Circuit breakers by key, created on first use."""
+    """Circuit breakers by key, created on first use. Above `max_keys` the oldest one is forgotten (None: never)."""
 
-    def __init__(self, settings: BreakerSettings | None = None) -> None:
+    def __init__(self, settings: BreakerSettings | None = None, max_keys: int | None = None) -> None:
         self.settings = settings or BreakerSettings()
+        self._max_keys = max_keys
         self._by_key: dict[str, Breaker] = {}
 
     def get(self, key: str) -> Breaker:
         """Return the breaker for this key."""
         breaker = self._by_key.get(key)
-        return breaker if breaker is not None else self._by_key.setdefault(key, Breaker(self.settings))
+        if breaker is not None:
+            return breaker
+        if self._max_keys is not None and len(self._by_key) >= self._max_keys:
+            self._by_key.pop(next(iter(self._by_key)), None)
+        return self._by_key.setdefault(key, Breaker(self.settings))
 
     def items(self) -> list[tuple[str, Breaker]]:
         """Return all keys and their breakers."""

@@ -1,8 +1,8 @@
-"""Server protocol: uvicorn's httptools protocol with timeouts for clients that do not send or do not read."""
+"""Server protocol: uvicorn's httptools protocol with limits for clients that do not send, do not stop or do not read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -10,18 +10,34 @@ if TYPE_CHECKING:
     import asyncio
 
 
+MAX_HEADER_BYTES: Final = 65_536  # of one request; checked after each read
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
 class GatewayProtocol(HttpToolsProtocol):
-    """Closes connections of slow clients: their request headers time out (slowloris), or their responses stay unread."""
+    """Closes connections whose request headers time out (slowloris) or have no end, or whose responses stay unread."""
 
     header_timeout: float = 30.0  # seconds, from the connection or from the first byte of a request
     stall_timeout: float = 60.0  # seconds, from the moment the write buffer is full until the client has drained it
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
+    _header_bytes = 0  # received since the last complete headers
 
     def connection_made(self, transport: Any) -> None:
         """Start the header timeout of the first request."""
         super().connection_made(transport)
         self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, unless the headers are too large."""
+        if self._timer is None:
+            super().data_received(data)
+            return
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if self._timer is not None and self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         """Start the header timeout of a further request."""
@@ -31,6 +47,7 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Stop the header timeout."""
         self._stop_timer()
+        self._header_bytes = 0
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,0 +1,1 @@
+"""Admission of requests: routes, paths of keys, and bodies."""

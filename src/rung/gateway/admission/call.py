@@ -1,0 +1,105 @@
+"""An inbound call between its headers and its body, and the model request that is read from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from rung.gateway.admission.routes import MAX_NAME_CHARACTERS
+from rung.gateway.inbound_request import InboundRequest, caller_of, session_of
+from rung.gateway.keys import check_models
+from rung.gateway.upstream.headers import headers_for_upstream, is_anthropic_client
+from rung.wires.registry import CHAT, MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.gateway.admission.routes import Route
+    from rung.gateway.settings import GatewayKey, GatewaySettings
+    from rung.wires.registry import WireFormat
+
+    Headers = list[tuple[bytes, bytes]]
+
+_MAX_DISCARDED_BYTES: Final = 65_536  # of a rejected body; a connection with a larger one is closed
+_KEY_DIGITS: Final = 12  # of a key's hash, in the names of its sessions
+
+
+class Call(NamedTuple):
+    """An HTTP request whose body has not been read."""
+
+    scope: dict[str, Any]
+    route: Route
+    headers: dict[bytes, bytes]
+
+    @property
+    def method(self) -> str:
+        """Return the HTTP method."""
+        return str(self.scope["method"])
+
+    @property
+    def raw_headers(self) -> Headers:
+        """Return all headers in order; names are in lower case."""
+        raw: Headers = self.scope["headers"]
+        return raw
+
+    @property
+    def target(self) -> str:
+        """Return path and query for the upstream; the path is in normal form."""
+        query = self.scope["query_string"]
+        return f"{self.route.path}?{query.decode('latin-1')}" if query else self.route.path
+
+    @property
+    def project(self) -> str:
+        """Return the project that the client names, in the path or in a header."""
+        return self.route.project or self.headers.get(b"x-rung-project", b"").decode("latin-1")[:MAX_NAME_CHARACTERS]
+
+    @property
+    def wire(self) -> WireFormat:
+        """Return the wire format of the path, else that of the API which the client probably speaks."""
+        return self.route.wire or wire_of(self.route.path, self.headers)
+
+    @property
+    def has_large_body(self) -> bool:
+        """Return whether the unread body is so large, or of unknown size, that the connection is not worth keeping."""
+        length = self.headers.get(b"content-length", b"0")
+        return b"transfer-encoding" in self.headers or not length.isdigit() or int(length) > _MAX_DISCARDED_BYTES
+
+
+def wire_of(path: str, headers: Mapping[bytes, bytes]) -> WireFormat:
+    """Return the wire format for a path that is no model call."""
+    return MESSAGES if path.startswith("/v1/messages") or is_anthropic_client(headers) else CHAT
+
+
+def read_request(
+    settings: GatewaySettings, call: Call, body: bytes, key: GatewayKey | None, spent: Mapping[str, float]
+) -> InboundRequest:
+    """Return the model request of a call with a decoded body, within the limits of its key."""
+    wire, raw_headers, headers = call.wire, call.raw_headers, call.headers
+    if b"content-encoding" in headers:  # the body is decoded
+        raw_headers = [header for header in raw_headers if header[0] != b"content-encoding"]
+        headers = dict(raw_headers)
+    upstream = settings.of_wire(wire.upstream)[0]
+    inbound = InboundRequest(
+        wire=wire,
+        upstream=upstream,
+        target=call.target,
+        raw_headers=raw_headers,
+        headers=headers,
+        upstream_headers=headers_for_upstream(raw_headers, upstream),
+        body=body,
+        project=call.project,
+        caller=caller_of(raw_headers) if key is None else key.hash,
+        session=session_of(headers),
+    )
+    if key is None:
+        inbound.read_fields()
+        return inbound
+    check_models(key, inbound.parsed())
+    inbound.read_fields()
+    inbound.body = orjson.dumps(inbound.parsed())  # a field that the client named twice is sent once, as it was checked
+    inbound.key_hash, inbound.allowed_models = key.hash, key.models
+    inbound.project = key.project or inbound.project
+    inbound.session = inbound.session and f"{key.hash[:_KEY_DIGITS]}/{inbound.session}"
+    inbound.dollars_left = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
+    return inbound
