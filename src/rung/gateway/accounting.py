@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
+    from rung.core.policy.purses import Reservation
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
 
@@ -115,12 +116,18 @@ class Accounting:
             )
 
     def record_usage(
-        self, inbound: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
+        self,
+        reservation: Reservation,
+        inbound: InboundRequest,
+        model: str,
+        tokens: tuple[int, int],
+        settings: GatewaySettings,
+        now: float,
     ) -> float:
-        """Record the tokens of a response; return their cost in US dollars."""
+        """Record the tokens of an attempt; return their cost in US dollars."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.ledger.add(inbound, model, tokens, settings, now)
+        dollars = self.ledger.settle(reservation, inbound, model, tokens, settings, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
         return dollars
@@ -147,7 +154,12 @@ class Accounting:
             return
         self.metrics.add("rung_unwritten_total")
         if dollars:
-            payer = (context, inbound.model, inbound.upstream.name)
+            self.add_unjournaled(context, inbound.model, inbound.upstream.name, dollars)
+
+    def add_unjournaled(self, context: ev.IncidentContext, model: str, upstream: str, dollars: float) -> None:
+        """Add the cost of a call that is not journaled itself."""
+        if self._journal is not None:
+            payer = (context, model, upstream)
             self._unjournaled[payer] = self._unjournaled.get(payer, 0.0) + dollars
 
     def flush(self, now: float) -> None:

@@ -15,6 +15,7 @@ from rung.gateway.http.pool import upstream_key_header
 from rung.gateway.inbound_request import InboundRequest, NotJson, find_model, headers_for_upstream
 from rung.gateway.keys import RequestRejected, authorize
 from rung.gateway.model_listing import answer_lookup, is_lookup
+from rung.gateway.paid_attempts import CallSpending, admit, release
 from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
@@ -86,10 +87,8 @@ class GatewayApp:
                 if self.draining
                 else f"{gateway.active_requests} requests in flight: concurrency limit reached"
             )
-            extra = (b"retry-after", b"1")
-            response = responses.error_response(wire, 503 if self.draining else 529, message, extra)
-            retry = [(name, b"true" if name == b"x-should-retry" else value) for name, value in response.headers]
-            await _reply(send, response._replace(headers=retry))
+            status = 503 if self.draining else 529
+            await _reject(send, wire, RequestRejected(status, message, retry_after=1, should_retry=True))
             return
         gateway.active_requests += 1
         try:
@@ -105,22 +104,20 @@ class GatewayApp:
         try:
             body = await _read_body(headers, receive, settings.limits.body, settings.limits.receive)
             inbound = self._parse_request(wire, path, project, scope, headers, body)
-            if self.gateway.ledger.limits.has_limits:
-                await self.gateway.ledger.load_session(inbound)
-                self.gateway.ledger.check(inbound, self.gateway.clock.now())
+            in_flight = self.gateway.in_flight
+            recorded = in_flight.find(inbound)
+            spending = CallSpending() if recorded is not None else await admit(self.gateway, inbound)
         except (NotJson, RequestRejected) as error:
             await _reject(send, wire, error)
             return
         except ClientDisconnected:
             return
-        in_flight = self.gateway.in_flight
-        recorded = in_flight.find(inbound)
         if recorded is not None:
             self.gateway.metrics.add("rung_joined_total")
             await _run_while_connected(recorded.follow(send), receive)
             return
         recorder = ResponseRecorder(send)
-        proxied = self.gateway.new_proxied_call(inbound, recorder.send)
+        proxied = self.gateway.new_proxied_call(inbound, recorder.send, spending)
         monitor = ClientMonitor(proxied, receive, settings.header_hold_seconds, in_flight, recorder)
         try:
             await handle(self.gateway, proxied)
@@ -131,6 +128,7 @@ class GatewayApp:
         finally:
             monitor.stop()
             in_flight.finish(inbound, recorder)
+            release(self.gateway, proxied)
 
     def _parse_request(
         self, wire: WireFormat, path: str, project: str, scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes
@@ -264,8 +262,10 @@ async def _reply(send: Send, response: GatewayResponse, *, close: bool = False) 
 
 
 async def _reject(send: Send, wire: WireFormat, error: NotJson | RequestRejected) -> None:
-    status, close = (error.status, error.close) if isinstance(error, RequestRejected) else (400, False)
-    await _reply(send, responses.error_response(wire, status, str(error)), close=close)
+    if isinstance(error, RequestRejected):
+        await _reply(send, responses.rejection(wire, error), close=error.close)
+    else:
+        await _reply(send, responses.error_response(wire, 400, str(error)))
 
 
 async def _read_body(headers: list[tuple[bytes, bytes]], receive: Receive, max_bytes: int, seconds: float) -> bytes:

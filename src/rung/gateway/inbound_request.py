@@ -50,9 +50,10 @@ class InboundRequest:
     project: str = ""
     model: str = ""
     credential: int = 0
-    dollars_left: float | None = None  # remaining budget of the key
+    key_dollars: float | None = None  # spend limit of the key
     key_hash: str = ""
     allowed_models: tuple[str, ...] = ()  # models the key is restricted to; empty: all
+    hides_usage: bool = False  # the gateway asked for usage in the stream, not the client
     _parsed: dict[str, Any] | None = field(default=None)
 
     def parsed(self) -> dict[str, Any]:
@@ -66,6 +67,10 @@ class InboundRequest:
                 raise NotJson("request body is not a JSON object")
             self._parsed = body
         return self._parsed
+
+    def replace_body(self, body: dict[str, Any]) -> None:
+        """Send another body than the client's to the upstream."""
+        self.body, self._parsed = orjson.dumps(body), body
 
     @property
     def is_stream(self) -> bool:

@@ -17,6 +17,7 @@ from rung.core.domain.errors import AttemptError, RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
 from rung.gateway import response as responses
+from rung.gateway.attempt_meter import AttemptMeter
 from rung.gateway.http.port import header_of, read_body, text_headers
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
@@ -24,11 +25,12 @@ from rung.gateway.response_writer import ResponseWriter
 from rung.wires.tool_arguments import missing_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound, Upstreams
+    from rung.gateway.paid_attempts import CallSpending
     from rung.gateway.response_writer import Send
     from rung.wires.stream_splicer import StreamSplicer
 
@@ -40,25 +42,24 @@ _EVENT_STREAM: Final = b"text/event-stream"
 class ProxiedCall:
     """State of one client request over all its upstream attempts."""
 
-    def __init__(self, upstreams: Upstreams, inbound: InboundRequest, send: Send, original: Outbound) -> None:
+    def __init__(
+        self, upstreams: Upstreams, inbound: InboundRequest, send: Send, original: Outbound, spending: CallSpending
+    ) -> None:
         self.upstreams = upstreams
         self.inbound = inbound
         self.original = original
+        self.spending = spending
+        self.meter = AttemptMeter()  # of the current attempt
         self.writer = ResponseWriter(send)
         self.accepted = False  # the upstream accepted the request of the last attempt
         self.stream: StreamSplicer | None = None
+        self._text_before = 0  # characters of text that earlier attempts have streamed
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
         self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
-        self.usage: dict[str, Any] = {}
-        self.tokens = (0, 0)  # input and output tokens, once they are counted
         self.native_end = b""  # upstream's own final events of a stream that ended at the output limit
 
     # -- attempts ----------------------------------------------------------------------------------------
-
-    def attempt_original(self) -> Awaitable[GatewayResponse | None]:
-        """Send the client's request unchanged."""
-        return self.attempt(self.original)
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """Send one upstream request; return the whole response, or None if it was streamed to the client."""
@@ -72,7 +73,6 @@ class ProxiedCall:
                 calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=stream.ended
             ):
                 self.writer.notes["settled"] = "the stream broke after a complete tool call"
-                self.usage = stream.usage
                 await self.writer.write(stream.finish_with_tool_calls(), last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
@@ -107,7 +107,7 @@ class ProxiedCall:
         response = await self.upstreams.client.send(
             outbound.upstream, "POST", self.inbound.target, outbound.headers, outbound.body
         )
-        self.accepted = response.status == _OK
+        self.accepted = self.meter.accepted = response.status == _OK
         timer.start_phase(FIRST_TOKEN, factor * timeouts.first_token)
         return response
 
@@ -123,7 +123,11 @@ class ProxiedCall:
             raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
         if response.status != _OK:
             return reply
+        self.meter.text_size = len(data)
         body = _parse_object(data, response)
+        usage = body.get("usage")
+        if isinstance(usage, dict):
+            self.meter.usage = usage
         evidence = self.inbound.wire.bodies.validate(body)
         if evidence is None:
             evidence = self._invalid_tool_call(body)
@@ -139,8 +143,6 @@ class ProxiedCall:
             body = self.inbound.wire.bodies.merge([*self.partials, body])
             self.partials = []
             reply = reply._replace(body=orjson.dumps(body))
-        usage = body.get("usage")
-        self.usage = usage if isinstance(usage, dict) else {}
         bodies = self.inbound.wire.bodies
         if self.upstreams.inspect is not None:
             self._inspect(bodies.text_of(body), bodies.tool_calls(body))
@@ -167,6 +169,15 @@ class ProxiedCall:
         """Describe how a tool call violates the tool's schema in the request; empty if it does not."""
         return missing_arguments(name, arguments, self.inbound.wire.bodies.tool_schemas(self.inbound.parsed()))
 
+    def count_received(self) -> None:
+        """Give the meter what the stream of the current attempt has reported."""
+        stream = self.stream
+        if stream is not None and self.meter.events:
+            self.meter.usage = stream.attempt_usage
+            if not stream.attempt_usage:
+                self.meter.started_usage = stream.started_usage()
+                self.meter.text_size = len(stream.text()) - self._text_before
+
     def text_so_far(self) -> str:
         """Return the text of the response received so far."""
         if self.stream is not None:
@@ -181,10 +192,14 @@ class ProxiedCall:
         if stream is None:
             stream = self.stream = self.inbound.wire.splice(buffer_tool_calls=self.upstreams.settings.buffer_tool_calls)
             stream.check_call = self._argument_error
+            stream.hides_usage = self.inbound.hides_usage
         self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self.writer.write(stream.begin_attempt())
+        self._text_before = len(stream.text()) if stream.started else 0
         idle_seconds = self.upstreams.settings.timeouts.idle
+        meter = self.meter
         while chunk := await response.read_chunk():
+            meter.count_events(chunk)
             data = stream.feed(chunk)
             if stream.error is not None:
                 await self.writer.write(data)
@@ -213,7 +228,6 @@ class ProxiedCall:
                 self.native_end = stream.finish()
             await self.writer.write(rest)
             raise AttemptError.of(evidence)
-        self.usage = stream.usage
         if self.upstreams.inspect is not None:
             await self.writer.write(rest)
             rest = b""

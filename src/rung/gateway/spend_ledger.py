@@ -1,4 +1,4 @@
-"""Spend tracking: model prices, spend per key, session, project and month, and budget checks before each request.
+"""Spend of the gateway: each attempt reserves its estimate under the limits of its call and settles with its usage.
 
 Spend is the journal's total plus what was added since, so that it matches the service and survives a restart.
 Without a journal it is what this process has counted.
@@ -7,37 +7,29 @@ Without a journal it is what this process has counted.
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of
+from rung.core.policy.purses import Purses, Reservation, refusal
+from rung.core.policy.spend_estimates import BYTES_PER_TOKEN
+from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.wiring.prices import PriceTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rung.core.policy.policy import Policy
+    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
 
-_THOUSAND: Final = 1_000
-_MILLION: Final = 1_000_000
-CHARACTERS_PER_TOKEN: Final = 4
-_MAX_TRACKED: Final = 10_000
-_MAX_PRICE_LOOKUPS: Final = 200  # bounds lookups for clients that send invented model names
+_MAX_SESSIONS: Final = 10_000
+_JOURNALED_SECONDS: Final = 60.0  # after this time a session's spend is certainly in the journal
 _SESSION_PREFIX: Final = "budget/session/"
-
-
-class ModelPrice(NamedTuple):
-    """US dollars per input token and per output token."""
-
-    input: float
-    output: float
+_IN_FLIGHT_SECONDS: Final = 1  # after which a call may be tried again that others' reservations forbid
 
 
 class SpendTotals(NamedTuple):
@@ -53,162 +45,202 @@ class SpendLedger:
 
     def __init__(self, log: Callable[[str], object] = print, journal: Any = None) -> None:
         self.limits = SpendLimits()
-        self.spent: OrderedDict[str, float] = OrderedDict()  # by the id of a spend limit, or by the hash of a key
+        self.purses = Purses()
+        self.prices = PriceTable()
         self._journal = journal
+        self._sessions: OrderedDict[str, float] = OrderedDict()  # when each loaded session last spent, by purse
         self._session_totals: dict[str, SpendTotals] = {}
-        self._prices: dict[str, ModelPrice | None] = {}
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
         self._log = log
         self._hour, self._month = -1, ""
-        self.pending_prices: set[str] = set()  # models whose price the background loop looks up
-        self._requested_prices: set[str] = set()
 
-    # -- prices ------------------------------------------------------------------------------------------
-
-    def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> ModelPrice | None:
-        """Return the price of a model; None if unknown, and then schedule a lookup."""
-        if model not in self._prices:
-            override = overrides.get(model)
-            if override is None:
-                if model and len(self._requested_prices) < _MAX_PRICE_LOOKUPS and model not in self._requested_prices:
-                    self._requested_prices.add(model)
-                    self.pending_prices.add(model)
-                return None
-            self._prices[model] = ModelPrice(override["input"] / _MILLION, override["output"] / _MILLION)
-        return self._prices[model]
-
-    async def fetch_prices(self) -> None:
-        """Look up the pending prices."""
-        models, self.pending_prices = sorted(self.pending_prices), set()
-        if models:
-            for model, listed in (await asyncio.to_thread(_fetch_listed_prices, models)).items():
-                self._prices[model] = None if listed is None else ModelPrice(*listed)
-
-    def clear_prices(self) -> None:
-        """Drop cached prices after the overrides may have changed."""
-        self._prices.clear()
-        self._requested_prices.clear()
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """Return the US dollars spent, by the id of a spend limit or the hash of a key."""
+        return self.purses.spent
 
     # -- journal -----------------------------------------------------------------------------------------
 
-    def refresh(self, settings: GatewaySettings, now: float) -> None:
-        """Reload limits and the spend of all processes that share the journal. Blocks on the journal."""
+    async def refresh(self, settings: GatewaySettings, now: float) -> None:
+        """Reload limits and the spend of all processes that share the journal."""
         if self._journal is None:
             self.limits = settings.budgets
             return
-        self.flush(now)
-        if settings.keys:
-            for key, dollars in spent_by_keys(self._journal).items():
-                self._apply_recorded(key, dollars)
-        self.limits = limits = spend_limits(self._journal, settings.budgets)
-        if not limits.has_limits:
-            return
-        by_project, month = spent_in_month(self._journal, now), month_of(now)
-        for project, dollars in by_project.items():
-            self._apply_recorded(f"budget/project/{project}/{month}", dollars)
-        self._apply_recorded(f"budget/month/{month}", sum(by_project.values()))
+        charges, self._charges = self._charges, {}
+        if charges:
+            await asyncio.to_thread(charge_keys, self._journal, charges, now)
+        self.limits, recorded = await asyncio.to_thread(self._read_journal, settings, list(self._sessions)[-100:], now)
+        for name, dollars in recorded.items():
+            self._apply_recorded(name, dollars + self._charges.get(name, 0.0))
+
+    def _read_journal(
+        self, settings: GatewaySettings, sessions: list[str], now: float
+    ) -> tuple[SpendLimits, dict[str, float]]:
+        """Return the limits and the recorded spend. Blocks on the journal; runs beside the requests."""
+        recorded = spent_by_keys(self._journal) if settings.keys else {}
+        limits = spend_limits(self._journal, settings.budgets)
+        if limits.has_limits:
+            by_project, month = spent_in_month(self._journal, now), month_of(now)
+            recorded |= {f"budget/project/{project}/{month}": dollars for project, dollars in by_project.items()}
+            recorded[f"budget/month/{month}"] = sum(by_project.values())
         if limits.session is not None:
-            sessions = [name.removeprefix(_SESSION_PREFIX) for name in self.spent if name.startswith(_SESSION_PREFIX)]
-            for session, dollars in spent_by_sessions(self._journal, sessions[-100:]).items():
-                self._apply_recorded(_SESSION_PREFIX + session, dollars)
+            names = [name.removeprefix(_SESSION_PREFIX) for name in sessions]
+            by_session = spent_by_sessions(self._journal, names)
+            recorded |= {_SESSION_PREFIX + session: dollars for session, dollars in by_session.items()}
+        return limits, recorded
 
     def flush(self, now: float) -> None:
-        """Write the spend of keys since the last flush to the journal."""
+        """Write the spend of keys since the last flush to the journal. Blocks on the journal."""
         charges, self._charges = self._charges, {}
         if charges and self._journal is not None:
             charge_keys(self._journal, charges, now)
 
-    async def load_session(self, inbound: InboundRequest) -> None:
-        """Load the earlier spend of a request's session when this process first sees the session."""
-        name = _SESSION_PREFIX + inbound.session
-        if self.limits.session is None or not inbound.session or name in self.spent:
+    async def _load_session(self, session: str, now: float) -> None:
+        """Load the earlier spend of a session when this process first sees it.
+
+        Sessions that have not spent for a while are forgotten again: their spend is in the journal. Without a journal
+        nothing is forgotten, or a client could reopen its budget with made-up sessions.
+        """
+        name = _SESSION_PREFIX + session
+        if self._journal is None or not session or name in self._sessions:
             return
-        before = 0.0
-        if self._journal is not None:
-            before = (await asyncio.to_thread(spent_by_sessions, self._journal, [inbound.session]))[inbound.session]
+        before = (await asyncio.to_thread(spent_by_sessions, self._journal, [session]))[session]
         self._apply_recorded(name, before)
-        while len(self.spent) > _MAX_TRACKED:
-            self.spent.popitem(last=False)
+        self._sessions[name] = now - _JOURNALED_SECONDS
+        while len(self._sessions) > _MAX_SESSIONS:
+            oldest, spent_at = next(iter(self._sessions.items()))
+            if now - spent_at < _JOURNALED_SECONDS or oldest in self.purses.reserved:
+                break
+            del self._sessions[oldest]
+            self.purses.spent.pop(oldest, None)
 
     def _apply_recorded(self, name: str, dollars: float) -> None:
-        """Apply a total from the journal; it may lag behind this process, so keep the larger one."""
-        is_new = name not in self.spent
-        self.spent[name] = max(dollars, self.spent.get(name, 0.0))
-        if is_new:  # thresholds reached before a restart were already reported
+        """Apply a total from the journal; thresholds reached before a restart were already reported."""
+        if name not in self.purses.spent:
             limit = next((spend_limit.limit for spend_limit in self._limits_named(name) if spend_limit.id == name), 0.0)
             self._reported_alerts.update(
                 (name, percent) for percent in ALERT_PERCENTS if limit and 100 * dollars >= percent * limit
             )
+        self.purses.record(name, dollars)
 
     def _limits_named(self, name: str) -> list[SpendLimit]:
         scope, _, rest = name.removeprefix("budget/").partition("/")
         project, _, month = rest.rpartition("/")
         return self.limits.limits_for(rest if scope == "session" else "", project, month)
 
-    # -- counting and checking ---------------------------------------------------------------------------
+    # -- reservations ------------------------------------------------------------------------------------
 
-    def add(
-        self, inbound: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
+    async def admit(self, inbound: InboundRequest, now: float) -> Reservation:
+        """Return an empty reservation under the limits of a call; reject the call if one of them is exhausted."""
+        if self.limits.session is not None:
+            await self._load_session(inbound.session, now)
+        reservation = Reservation(limits=self._limits_for(inbound, now))
+        exhausted = self.purses.exhausted(reservation.limits)
+        if exhausted is not None:
+            raise self._rejection(exhausted, now)
+        return reservation
+
+    async def price(self, inbound: InboundRequest, model: str, settings: GatewaySettings, now: float) -> ModelPrice:
+        """Return the price of a model for a call with limits; reject the call if the price is unknown."""
+        price = self.prices.price(model, settings.prices)
+        if price is None:
+            self.prices.request(model, inbound.key_hash, now)
+            await self.prices.look_up()
+            price = self.prices.price(model, settings.prices)
+        if price is None:
+            raise RequestRejected(
+                403,
+                f"the price of model {model[:200]!r} is unknown, and this call has a spend limit: set `input` and `output`"
+                f" (US dollars for a million tokens, 0 if it is free) in [gateway.prices.{model[:200]!r}]",
+            )
+        return price
+
+    def reserve(self, reservation: Reservation, dollars: float, now: float) -> None:
+        """Reserve the estimate of an attempt; reject it if a limit of its call is exhausted."""
+        exhausted = self.purses.reserve(reservation, dollars)
+        if exhausted is not None:
+            raise self._rejection(exhausted, now)
+
+    def _rejection(self, limit: SpendLimit, now: float) -> RequestRejected:
+        left, at = self.purses.left(limit), renewal(limit, now)
+        if left > 0:
+            return RequestRejected(429, refusal(limit, left, now), retry_after=_IN_FLIGHT_SECONDS, should_retry=True)
+        return RequestRejected(429, refusal(limit, left, now), retry_after=None if at is None else int(at - now) + 1)
+
+    def settle(
+        self,
+        reservation: Reservation,
+        inbound: InboundRequest,
+        model: str,
+        tokens: tuple[int, int],
+        settings: GatewaySettings,
+        now: float,
     ) -> float:
-        """Add the tokens of a response; return their cost in US dollars."""
+        """Count the tokens of an attempt; return their cost in US dollars."""
         session = inbound.session
         if session:
-            if len(self._session_totals) > _MAX_TRACKED:
+            if len(self._session_totals) > _MAX_SESSIONS:
                 self._session_totals.clear()
             before = self._session_totals.get(session, SpendTotals())
             self._session_totals[session] = SpendTotals(
                 before.calls + 1, before.tokens_in + tokens[0], before.tokens_out + tokens[1]
             )
-        price = self.price(model, settings.prices)
+        price = self.prices.price(model, settings.prices)
         if price is None:
+            self.prices.request(model, inbound.key_hash, now)
             return 0.0
-        dollars = tokens[0] * price.input + tokens[1] * price.output
-        if self.limits.has_limits:
-            for spend_limit in self._limits_for(inbound, now):
-                self.spent[spend_limit.id] = self.spent.get(spend_limit.id, 0.0) + dollars
+        dollars = price.cost(tokens)
+        self.purses.settle(reservation, dollars)
+        for spend_limit in reservation.limits:
+            if spend_limit.scope == "session" and self._journal is not None:
+                self._sessions[spend_limit.id] = now
+                self._sessions.move_to_end(spend_limit.id)
+            if spend_limit.scope != "key":
                 self._alert(spend_limit)
         if inbound.key_hash:
-            self.spent[inbound.key_hash] = self.spent.get(inbound.key_hash, 0.0) + dollars
+            if inbound.key_dollars is None:
+                self.purses.add(inbound.key_hash, dollars)
             self._charges[inbound.key_hash] = self._charges.get(inbound.key_hash, 0.0) + dollars
         return dollars
 
-    def check(self, inbound: InboundRequest, now: float) -> None:
-        """Reject a request whose spend limit is exhausted."""
-        for spend_limit in self._limits_for(inbound, now):
-            if self.spent.get(spend_limit.id, 0.0) >= spend_limit.limit:
-                raise RequestRejected(
-                    429, f"budget of ${spend_limit.limit:.2f} for this {spend_limit.scope} is spent (spend limit)"
-                )
+    def apply_to_policy(
+        self, policy: Policy, inbound: InboundRequest, settings: GatewaySettings, spent: float, now: float
+    ) -> Policy:
+        """Return the policy with the remaining budget as its cap and the estimated cost of a call on each model.
 
-    def apply_to_policy(self, policy: Policy, inbound: InboundRequest, settings: GatewaySettings, now: float) -> Policy:
-        """Return the policy with the remaining budget as its cap and the estimated cost of a call on each model."""
-        remaining = [
-            spend_limit.limit - self.spent.get(spend_limit.id, 0.0) for spend_limit in self._limits_for(inbound, now)
-        ]
-        remaining += [amount for amount in (inbound.dollars_left, policy.budget.dollars) if amount is not None]
+        `spent`: US dollars that the call has spent; its incident counts them again.
+        """
+        remaining = [self.purses.left(spend_limit) + spent for spend_limit in self._limits_for(inbound, now)]
+        if policy.budget.dollars is not None:
+            remaining.append(policy.budget.dollars)
         models = tuple(
             model if model.cost else replace(model, cost=self.estimate(inbound, model.name, settings))
             for model in policy.models
         )
-        budget = replace(policy.budget, dollars=max(0.0, min(remaining))) if remaining else policy.budget
+        budget = replace(policy.budget, dollars=min(remaining)) if remaining else policy.budget
         return policy.replace(models=models, budget=budget)
 
     def estimate(self, inbound: InboundRequest, model: str, settings: GatewaySettings) -> float:
         """Estimate the US dollars of one call on a model: the session's average, else this request's input alone."""
-        price = self.price(model, settings.prices)
+        price = self.prices.price(model, settings.prices)
         if price is None:
             return 0.0
         totals = self._session_totals.get(inbound.session, SpendTotals())
         if not totals.calls:
-            return len(inbound.body) / CHARACTERS_PER_TOKEN * price.input  # a lower bound: output length is unknown
+            return len(inbound.body) / BYTES_PER_TOKEN * price.input  # a lower bound: output length is unknown
         return (totals.tokens_in * price.input + totals.tokens_out * price.output) / totals.calls
 
     def _limits_for(self, inbound: InboundRequest, now: float) -> list[SpendLimit]:
-        hour = int(now // 3_600)
-        if self._hour != hour:
-            self._hour, self._month = hour, month_of(now)
-        return self.limits.limits_for(inbound.session, inbound.project, self._month)
+        limits = []
+        if self.limits.has_limits:
+            hour = int(now // 3_600)
+            if self._hour != hour:
+                self._hour, self._month = hour, month_of(now)
+            limits = self.limits.limits_for(inbound.session, inbound.project, self._month)
+        if inbound.key_dollars is not None:
+            limits.append(SpendLimit("key", "", inbound.key_dollars, inbound.key_hash))
+        return limits
 
     def _alert(self, spend_limit: SpendLimit) -> None:
         for percent in ALERT_PERCENTS:
@@ -219,26 +251,3 @@ class SpendLedger:
                 self._reported_alerts.add((spend_limit.id, percent))
                 what = f"{spend_limit.scope} {spend_limit.name}".strip()
                 self._log(f"rung gateway: {what} budget: {percent} % of ${spend_limit.limit:.2f} spent")
-
-
-def _fetch_listed_prices(models: list[str]) -> dict[str, list[float] | None]:
-    """Read list prices in a subprocess, because loading the price list takes 30 MB of memory."""
-    command = [sys.executable, "-m", __name__, *models]
-    process = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603  # runs this module
-    listed: dict[str, list[float] | None] = json.loads(process.stdout) if process.returncode == 0 else {}
-    return listed
-
-
-def listed_price(model: str) -> ModelPrice | None:
-    """Return the list price of a model from the `genai-prices` package; None if it has none."""
-    try:
-        from genai_prices import Usage, calc_price
-
-        listed = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
-    except (ImportError, LookupError):
-        return None
-    return ModelPrice(float(listed.input_price) / _THOUSAND, float(listed.output_price) / _THOUSAND)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps({model: listed_price(model) for model in sys.argv[1:]}))

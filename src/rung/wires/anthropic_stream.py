@@ -28,15 +28,20 @@ class AnthropicStream(StreamSplicer):
         self._block_type = ""  # type of the current block
         self._open_index = -1  # index of the block that the client has open
         self._next_index = 0  # index of the client's next block
+        self._message_start = b""  # of the current attempt
         self._start_events: list[bytes] = []  # message_start of each attempt, with its input usage
 
     def begin_attempt(self) -> bytes:
         """Start another attempt, after closing the open block."""
         closing = super().begin_attempt()
-        self._block_type = ""
+        self._block_type, self._message_start = "", b""
         if not self.started:
             self._next_index = 0
         return closing
+
+    def started_usage(self) -> dict[str, Any]:
+        """Return the usage of the current attempt's message_start."""
+        return object_field(object_field(json_object(data_of(self._message_start)), "message"), "usage")
 
     def find_nontext(self, events: bytes, start: int) -> re.Match[bytes] | None:
         """Find a start or stop of a block, an event of the message, or an error."""
@@ -89,7 +94,8 @@ class AnthropicStream(StreamSplicer):
         if name == b"ping":
             return event if self.started else b""
         if name == b"message_start":
-            self._start_events.append(event)  # parsed only if the usage is needed
+            self._message_start = event  # parsed only if the usage is needed
+            self._start_events.append(event)
             return b"" if self.resumed else self.buffer(event)
         if name == b"message_delta":
             return self._message_delta(event)
@@ -199,6 +205,7 @@ class AnthropicStream(StreamSplicer):
         self.stop_reason = str(object_field(data, "delta").get("stop_reason") or "") or self.stop_reason
         self.had_nontext = self.stop_reason != "end_turn"
         usage = object_field(data, "usage")
+        self.attempt_usage = {**self.started_usage(), **usage}
         for start in self._start_events:
             self.usage = add_usage(
                 self.usage, object_field(object_field(json_object(data_of(start)), "message"), "usage")

@@ -124,10 +124,12 @@ class ChatStream(StreamSplicer):
             self.had_nontext = self.had_nontext or bool(delta.get("content")) or self.stop_reason != "stop"
         usage = data.get("usage")
         if isinstance(usage, dict):
+            self.attempt_usage = usage
             self.usage = add_usage(
                 usage, {"completion_tokens": self._earlier_output_tokens, "total_tokens": self._earlier_output_tokens}
             )
-        self._end_events.append(self._final_chunk(data, delta) if self.resumed else event)
+        if not (self.hides_usage and isinstance(usage, dict) and not data.get("choices")):
+            self._end_events.append(self._final_chunk(data, delta) if self.resumed else event)
         return out
 
     def _final_chunk(self, data: dict[str, Any], delta: dict[str, Any]) -> bytes:

@@ -199,7 +199,8 @@ class ResponsesStream(StreamSplicer):
         if name == b"response.incomplete":
             self.stop_reason = str(object_field(response, "incomplete_details").get("reason") or "incomplete")
         counted = {"output_tokens": self._earlier_output_tokens, "total_tokens": self._earlier_output_tokens}
-        self.usage = add_usage(object_field(response, "usage"), counted)
+        self.attempt_usage = object_field(response, "usage")
+        self.usage = add_usage(self.attempt_usage, counted)
         if not self.resumed:
             self._end_events.append(event)
             return b""

@@ -52,7 +52,9 @@ class StreamSplicer:
         self.single_choice = True  # the response has one choice
         self.had_nontext = False  # the response ends with something other than text
         self.passthrough = False  # the current events are text of a block that the client has open
-        self.usage: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}  # of all attempts, as the client receives it
+        self.attempt_usage: dict[str, Any] = {}  # reported at the end of the current attempt
+        self.hides_usage = False  # the client did not ask for usage
         self._sent_text = ""
         self._unparsed: list[bytes] = []
         self._unparsed_size = 0
@@ -84,7 +86,7 @@ class StreamSplicer:
             closing = self.close_open()
             self.overlap = OverlapFilter(self.text())
         self.stop_reason, self.ended, self.error, self.call_error, self.passthrough = "", False, None, "", False
-        self._tail, self.truncated = b"", False
+        self._tail, self.truncated, self.attempt_usage = b"", False, {}
         self._buffered, self._buffered_size, self._tool_events, self._end_events = [], 0, [], []
         return closing
 
@@ -146,6 +148,10 @@ class StreamSplicer:
     def finish(self) -> bytes:
         """Return the final bytes for the client."""
         return self._release() + b"".join(self._end_events)
+
+    def started_usage(self) -> dict[str, Any]:
+        """Return the usage that the current attempt has reported at its beginning."""
+        return {}
 
     def is_interrupted(self) -> bool:
         """Return whether the stream ended without its end marker."""

@@ -1,0 +1,46 @@
+"""List prices of models, from the `genai-prices` package, read in a subprocess: the list takes 30 MB of memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from rung.core.policy.spend_estimates import ModelPrice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_THOUSAND: Final = 1_000
+_LOOKUP_SECONDS: Final = 60
+
+
+def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
+    """Return the list prices of models; None for those that have none. Blocks on a subprocess."""
+    process = subprocess.run(  # noqa: S603  # runs this module
+        [sys.executable, "-m", __name__],
+        input=json.dumps(list(models)).encode(),
+        capture_output=True,
+        check=False,
+        timeout=_LOOKUP_SECONDS,
+    )
+    listed = json.loads(process.stdout) if process.returncode == 0 else {}
+    return {model: None if price is None else ModelPrice(*price) for model, price in listed.items()}
+
+
+def list_price(model: str) -> ModelPrice | None:
+    """Return the list price of a model; None if it has none."""
+    try:
+        from genai_prices import Usage, calc_price
+
+        listed = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
+    except (ImportError, LookupError):
+        return None
+    return ModelPrice(
+        float(listed.input_price) / _THOUSAND, float(listed.output_price) / _THOUSAND, listed.model.context_window
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({model: list_price(model) for model in json.load(sys.stdin)}))

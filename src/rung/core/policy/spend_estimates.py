@@ -1,0 +1,43 @@
+"""Cost of a call: an upper bound before it is made, and an estimate where the provider reports no usage."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+BYTES_PER_TOKEN: Final = 4  # of text, on average; no tokenizer makes more than one token of a byte
+DEFAULT_WINDOW: Final = 1_000_000  # input tokens of a model whose context window is unknown
+DEFAULT_OUTPUT: Final = 128_000  # output tokens of a call without a limit on a model that is not listed
+# A request that refers to content which the provider has stored can be as large as the context window.
+_STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt")
+
+
+class ModelPrice(NamedTuple):
+    """US dollars per input token and per output token, and the context window in tokens if it is known."""
+
+    input: float
+    output: float
+    window: int | None = None
+
+    def cost(self, tokens: tuple[int, int]) -> float:
+        """Return the US dollars of input and output tokens. A count below zero is no refund."""
+        return max(0, tokens[0]) * self.input + max(0, tokens[1]) * self.output
+
+
+def token_bound(
+    body: dict[str, Any], size: int, limit: int | None, price: ModelPrice, max_output: int | None = None
+) -> tuple[int, int]:
+    """Return the most input and output tokens that a request can use.
+
+    `size` is its body's length in bytes, `limit` its own output limit, `max_output` the model's.
+    """
+    window = price.window or DEFAULT_WINDOW
+    is_stored = any(body.get(name) for name in _STORED_INPUT)
+    choices = body.get("n")
+    count = choices if isinstance(choices, int) and choices > 1 else 1
+    output = limit if limit is not None and limit > 0 else max_output or DEFAULT_OUTPUT
+    return (window if is_stored else min(size, window)), output * count
+
+
+def estimated_tokens(size: int) -> int:
+    """Estimate the tokens of a text or a JSON body from its length in bytes."""
+    return -(-size // BYTES_PER_TOKEN)
