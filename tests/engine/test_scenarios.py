@@ -663,8 +663,9 @@ def test_an_unknown_price_is_asked_about(world: World) -> None:
         questions.append(question.question)
         return "approve"
 
-    outcome = world.recover(Script(hard, "done"), ASK, policy=policy, ask=approve)
-    assert outcome.model == "large"
+    script = Script(hard, "done")
+    world.recover(script, ASK, policy=policy, ask=approve)
+    assert [r.model for r in script.requests] == ["small", "large"]
     assert "at an unknown cost" in questions[0]
 
 
