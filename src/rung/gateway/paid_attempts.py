@@ -44,7 +44,11 @@ async def admit(gateway: Gateway, inbound: InboundRequest) -> CallSpending:
     spending = CallSpending(reservation=await gateway.ledger.admit(inbound, gateway.clock.now()))
     if spending.reservation.limits:
         _request_usage(inbound)
-        await _reserve(gateway, inbound, spending, inbound.model, inbound.body)
+        try:
+            await _reserve(gateway, inbound, spending, inbound.model, inbound.body)
+        except BaseException:
+            gateway.ledger.purses.release(spending.reservation)
+            raise
     return spending
 
 
@@ -122,7 +126,7 @@ async def _reserve(gateway: Gateway, inbound: InboundRequest, spending: CallSpen
     listed = gateway.policy(inbound.project).model(model)
     limit = inbound.wire.bodies.limit(parsed)
     spending.bound = token_bound(parsed, len(body), limit, price, listed.max_tokens if listed is not None else None)
-    ledger.reserve(spending.reservation, price.cost(spending.bound), now)
+    await ledger.reserve(spending.reservation, price.cost(spending.bound), now)
 
 
 def _request_usage(inbound: InboundRequest) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.purses import Purses, Reservation, refusal
@@ -16,6 +17,7 @@ from rung.core.policy.spend_estimates import BYTES_PER_TOKEN
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
 from rung.wiring.prices import PriceTable
 
 if TYPE_CHECKING:
@@ -52,6 +54,10 @@ class SpendLedger:
         self._session_totals: dict[str, SpendTotals] = {}
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
+        self._holder = f"gateway-{token_hex(8)}"
+        self.is_shared = False  # other processes spend from the same journal
+        self._published: tuple[dict[str, float], float] = ({}, 0.0)  # what others know to be held, and since when
+        self._settled: tuple[dict[str, float], dict[str, float]] = ({}, {})  # before and since the last refresh
         self._log = log
         self._hour, self._month = -1, ""
 
@@ -68,16 +74,37 @@ class SpendLedger:
             self.limits = settings.budgets
             return
         charges, self._charges = self._charges, {}
-        if charges:
-            await asyncio.to_thread(charge_keys, self._journal, charges, now)
-        self.limits, recorded = await asyncio.to_thread(self._read_journal, settings, list(self._sessions)[-100:], now)
+        self._settled = (self._settled[1], {})
+        self.limits, recorded, others = await asyncio.to_thread(
+            self._exchange, settings, charges, list(self._sessions)[-100:], now
+        )
+        self.purses.reserved_elsewhere, self.is_shared = others.held, others.present
         for name, dollars in recorded.items():
             self._apply_recorded(name, dollars + self._charges.get(name, 0.0))
 
-    def _read_journal(
-        self, settings: GatewaySettings, sessions: list[str], now: float
-    ) -> tuple[SpendLimits, dict[str, float]]:
-        """Return the limits and the recorded spend. Blocks on the journal; runs beside the requests."""
+    def _held(self) -> dict[str, float]:
+        """Return what other processes must leave alone: reservations, and spend that may not be in the journal yet."""
+        held = self.purses.reserved.copy()
+        for settled in self._settled:
+            for name, dollars in settled.copy().items():
+                held[name] = held.get(name, 0.0) + dollars
+        return held
+
+    def _exchange(
+        self, settings: GatewaySettings, charges: dict[str, float], sessions: list[str], now: float
+    ) -> tuple[SpendLimits, dict[str, float], OtherHolders]:
+        """Write what this process spent and holds; return the limits, the recorded spend and what others hold.
+
+        Blocks on the journal; runs beside the requests.
+        """
+        if charges:
+            charge_keys(self._journal, charges, now)
+        held, (published, at) = self._held(), self._published
+        has_limits = settings.keys or settings.budgets.has_limits or self.limits.has_limits
+        if has_limits and (held != published or now - at > HOLD_SECONDS / 3):
+            publish(self._journal, self._holder, self._held, now)
+            self._published = (held, now)
+        others = held_by_others(self._journal, self._holder, now)
         recorded = spent_by_keys(self._journal) if settings.keys else {}
         limits = spend_limits(self._journal, settings.budgets)
         if limits.has_limits:
@@ -88,13 +115,15 @@ class SpendLedger:
             names = [name.removeprefix(_SESSION_PREFIX) for name in sessions]
             by_session = spent_by_sessions(self._journal, names)
             recorded |= {_SESSION_PREFIX + session: dollars for session, dollars in by_session.items()}
-        return limits, recorded
+        return limits, recorded, others
 
     def flush(self, now: float) -> None:
-        """Write the spend of keys since the last flush to the journal. Blocks on the journal."""
+        """Write the spend of keys since the last flush to the journal and free all holds. Blocks on the journal."""
         charges, self._charges = self._charges, {}
-        if charges and self._journal is not None:
+        if charges:
             charge_keys(self._journal, charges, now)
+        if self._published[1]:
+            release(self._journal, self._holder)
 
     async def _load_session(self, session: str, now: float) -> None:
         """Load the earlier spend of a session when this process first sees it.
@@ -138,7 +167,7 @@ class SpendLedger:
         reservation = Reservation(limits=self._limits_for(inbound, now))
         exhausted = self.purses.exhausted(reservation.limits)
         if exhausted is not None:
-            raise self._rejection(exhausted, now)
+            raise self._rejection(exhausted, self.purses.left(exhausted), now)
         return reservation
 
     async def price(self, inbound: InboundRequest, model: str, settings: GatewaySettings, now: float) -> ModelPrice:
@@ -156,14 +185,27 @@ class SpendLedger:
             )
         return price
 
-    def reserve(self, reservation: Reservation, dollars: float, now: float) -> None:
-        """Reserve the estimate of an attempt; reject it if a limit of its call is exhausted."""
+    async def reserve(self, reservation: Reservation, dollars: float, now: float) -> None:
+        """Reserve the estimate of an attempt; reject it if a limit of its call is exhausted.
+
+        While other processes spend from the same journal, the journal decides.
+        """
+        before = reservation.held
         exhausted = self.purses.reserve(reservation, dollars)
         if exhausted is not None:
-            raise self._rejection(exhausted, now)
+            raise self._rejection(exhausted, self.purses.left(exhausted), now)
+        if self.is_shared and reservation.held > before:
+            more = reservation.held - before
+            refused = await asyncio.to_thread(
+                reserve, self._journal, self._holder, self._held, reservation.limits, more, now
+            )
+            if refused is not None:
+                self.purses.release(reservation)
+                raise self._rejection(refused.limit, refused.left, now)
 
-    def _rejection(self, limit: SpendLimit, now: float) -> RequestRejected:
-        left, at = self.purses.left(limit), renewal(limit, now)
+    @staticmethod
+    def _rejection(limit: SpendLimit, left: float, now: float) -> RequestRejected:
+        at = renewal(limit, now)
         if left > 0:
             return RequestRejected(429, refusal(limit, left, now), retry_after=_IN_FLIGHT_SECONDS, should_retry=True)
         return RequestRejected(429, refusal(limit, left, now), retry_after=None if at is None else int(at - now) + 1)
@@ -193,6 +235,8 @@ class SpendLedger:
         dollars = price.cost(tokens)
         self.purses.settle(reservation, dollars)
         for spend_limit in reservation.limits:
+            settled = self._settled[1]
+            settled[spend_limit.id] = settled.get(spend_limit.id, 0.0) + dollars
             if spend_limit.scope == "session" and self._journal is not None:
                 self._sessions[spend_limit.id] = now
                 self._sessions.move_to_end(spend_limit.id)

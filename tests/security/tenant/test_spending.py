@@ -293,3 +293,21 @@ def test_made_up_sessions_reopen_nothing() -> None:
 
     asyncio.run(run())
     assert len(ledger.spent) == 3
+
+
+def test_two_gateways_share_one_budget(tmp_path: Path) -> None:
+    """Gateways that share a journal do not spend a budget twice: of 50 parallel calls of $1 on $2 at most two pass."""
+    first, second = (
+        Behind(keys=limited(2.0), prices=DOLLAR, delay=0.3, journal=rung.journal(tmp_path / "j.db")) for _ in range(2)
+    )
+
+    async def fifty() -> list[httpx.Response]:
+        async with httpx.AsyncClient(timeout=LONG, headers={"x-api-key": KEY}) as client:
+            urls = [f"{behind.url}/v1/messages" for behind in (first, second)]
+            return await asyncio.gather(*(client.post(urls[n % 2], json=body_of()) for n in range(50)))
+
+    with first, second:
+        wait_until(lambda: first.gateway.ledger.is_shared and second.gateway.ledger.is_shared)
+        answers = asyncio.run(fifty())
+        assert 1 <= first.attempts + second.attempts <= 2
+        assert {answer.status_code for answer in answers} == {200, 429}

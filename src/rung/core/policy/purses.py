@@ -45,8 +45,8 @@ class Purses:
 
         A call that already holds as much needs no more: a retry is not starved by calls that were admitted after it.
         """
-        more = dollars - reservation.held
-        if more <= 0:
+        more = max(0.0, dollars - reservation.held)
+        if not more and reservation.held:
             return None
         with self._lock:
             exhausted = self.exhausted(reservation.limits)
