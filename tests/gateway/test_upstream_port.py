@@ -13,6 +13,7 @@ from rung.core.domain.failures import Kind
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.gateway import Gateway
 from rung.gateway.inbound_request import InboundRequest
+from rung.gateway.paid_attempts import CallSpending
 from rung.gateway.recovery import handle
 from rung.gateway.settings import UpstreamSettings, settings_from
 from rung.wires.registry import MESSAGES
@@ -93,7 +94,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
             body=json.dumps(BODY).encode(),
             model="small",
         )
-        await handle(gateway, gateway.new_proxied_call(call, send))
+        await handle(gateway, gateway.new_proxied_call(call, send, CallSpending()))
         await gateway.close()
         return gateway
 

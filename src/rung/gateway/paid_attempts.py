@@ -98,9 +98,11 @@ async def paid_attempt(
 def _settle(gateway: Gateway, proxied: ProxiedCall, model: str, *, abandoned: bool, cancelled: bool) -> None:
     inbound, spending = proxied.inbound, proxied.spending
     proxied.count_received()
-    tokens = proxied.meter.tokens(
-        inbound.wire.bodies, spending.bound, abandoned=abandoned, streamed=inbound.is_stream if abandoned else False
-    )
+    meter, bodies = proxied.meter, inbound.wire.bodies
+    if meter.usage:
+        tokens = bodies.token_counts(meter.usage)
+    else:
+        tokens = meter.estimated(bodies, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
     dollars = settle_tokens(gateway, proxied, model, tokens)
     spending.attempt_dollars = dollars
     spending.cancelled_dollars = dollars if cancelled else 0.0

@@ -7,6 +7,7 @@ whether it succeeded.
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -208,6 +209,7 @@ class ProxiedCall:
                 await self._finish_stream(stream, data)
                 return
             if data:
+                meter.content_at = monotonic()
                 await self.writer.write(data)
                 if timer.phase != IDLE:
                     timer.start_phase(IDLE, idle_seconds)

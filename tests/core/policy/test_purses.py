@@ -40,8 +40,8 @@ def test_nobody_overspends_by_more_than_one_estimate(steps: list[tuple[int, floa
             largest = max(largest, estimate)
             purses.settle(calls[call], calls[call].held * share)
         assert purses.used(NAME) <= LIMITS[0].limit + largest + 1e-6
-    for call in calls:
-        purses.release(call)
+    for reservation in calls:
+        purses.release(reservation)
     assert purses.reserved == {}
     assert purses.spent.get(NAME, 0.0) <= LIMITS[0].limit + largest + 1e-6
 

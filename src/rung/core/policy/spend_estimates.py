@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 BYTES_PER_TOKEN: Final = 4  # of text, on average; no tokenizer makes more than one token of a byte
 DEFAULT_WINDOW: Final = 1_000_000  # input tokens of a model whose context window is unknown
 DEFAULT_OUTPUT: Final = 128_000  # output tokens of a call without a limit on a model that is not listed
+_TOKENS_PER_SECOND: Final = 100  # that a model generates unseen, for example while it reasons
 # A request that refers to content which the provider has stored can be as large as the context window.
 _STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt")
 
@@ -41,3 +42,8 @@ def token_bound(
 def estimated_tokens(size: int) -> int:
     """Estimate the tokens of a text or a JSON body from its length in bytes."""
     return -(-size // BYTES_PER_TOKEN)
+
+
+def unseen_tokens(seconds: float) -> int:
+    """Estimate the output tokens that a model has generated in a time in which nothing of them was received."""
+    return int(seconds * _TOKENS_PER_SECOND)
