@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
     from rung.core.policy.purses import Reservation
+    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
 
@@ -120,14 +121,14 @@ class Accounting:
         reservation: Reservation,
         inbound: InboundRequest,
         model: str,
+        price: ModelPrice | None,
         tokens: tuple[int, int],
-        settings: GatewaySettings,
         now: float,
     ) -> float:
         """Record the tokens of an attempt; return their cost in US dollars."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.ledger.settle(reservation, inbound, model, tokens, settings, now)
+        dollars = self.ledger.settle(reservation, inbound, model, price, tokens, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
         return dollars

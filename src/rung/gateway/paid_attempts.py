@@ -11,13 +11,14 @@ import orjson
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
 from rung.core.policy.purses import Reservation
-from rung.core.policy.spend_estimates import token_bound
+from rung.core.policy.spend_estimates import highest_price, named_models, token_bound, unpriced_option
 from rung.gateway import response as responses
 from rung.gateway.attempt_meter import AttemptMeter
 from rung.gateway.keys import RequestRejected
 from rung.wires.registry import CHAT
 
 if TYPE_CHECKING:
+    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound
@@ -31,6 +32,7 @@ class CallSpending:
 
     reservation: Reservation = field(default_factory=Reservation)
     bound: tuple[int, int] | None = None  # the most tokens that the next attempt can use; None without limits
+    price: ModelPrice | None = None  # of the next attempt; None without limits
     tokens: tuple[int, int] = (0, 0)
     dollars: float = 0.0
     attempt_dollars: float = 0.0  # of the last attempt
@@ -113,8 +115,9 @@ def settle_tokens(gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tu
     if tokens == (0, 0):
         return 0.0
     spending = proxied.spending
+    price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
     dollars = gateway.accounting.record_usage(
-        spending.reservation, proxied.inbound, model, tokens, proxied.upstreams.settings, gateway.clock.now()
+        spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now()
     )
     spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
     spending.dollars += dollars
@@ -123,8 +126,13 @@ def settle_tokens(gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tu
 
 async def _reserve(gateway: Gateway, inbound: InboundRequest, spending: CallSpending, model: str, body: bytes) -> None:
     ledger, now = gateway.ledger, gateway.clock.now()
-    price = await ledger.price(inbound, model, gateway.settings, now)
     parsed: dict[str, Any] = inbound.parsed() if body is inbound.body else orjson.loads(body)
+    if option := unpriced_option(parsed):
+        raise RequestRejected(403, f"the price of `{option}` is unknown, and this call has a spend limit: leave it out")
+    models = named_models(model, parsed)
+    price = spending.price = highest_price(
+        [await ledger.price(inbound, each, gateway.settings, now) for each in models]
+    )
     listed = gateway.policy(inbound.project).model(model)
     limit = inbound.wire.bodies.limit(parsed)
     spending.bound = token_bound(parsed, len(body), limit, price, listed.max_tokens if listed is not None else None)

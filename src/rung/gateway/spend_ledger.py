@@ -215,8 +215,8 @@ class SpendLedger:
         reservation: Reservation,
         inbound: InboundRequest,
         model: str,
+        price: ModelPrice | None,
         tokens: tuple[int, int],
-        settings: GatewaySettings,
         now: float,
     ) -> float:
         """Count the tokens of an attempt; return their cost in US dollars."""
@@ -228,7 +228,6 @@ class SpendLedger:
             self._session_totals[session] = SpendTotals(
                 before.calls + 1, before.tokens_in + tokens[0], before.tokens_out + tokens[1]
             )
-        price = self.prices.price(model, settings.prices)
         if price is None:
             self.prices.request(model, inbound.key_hash, now)
             return 0.0

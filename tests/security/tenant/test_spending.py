@@ -13,10 +13,11 @@ import pytest
 import rung
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Evidence, Kind
+from rung.core.policy.spend_estimates import ModelPrice
 from rung.core.policy.spend_limits import SpendLimits
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.keys import RequestRejected, hash_key
-from rung.gateway.settings import GatewaySettings, UpstreamSettings
+from rung.gateway.settings import UpstreamSettings
 from rung.gateway.spend_ledger import SpendLedger
 from rung.store.queries.spend import spent_in_month
 from rung.wires.registry import MESSAGES
@@ -217,6 +218,28 @@ def test_an_unknown_price_is_not_free() -> None:
             assert client.post("/v1/messages", json=body_of()).status_code == 200
 
 
+def test_the_dearest_named_model_is_paid() -> None:
+    """A request that names fallback models costs as much as the dearest of them, and none of unknown price."""
+    prices = {**DOLLAR, "large": {"input": 0.0, "output": 250_000.0}}
+    with Behind(keys=limited(100.0), prices=prices) as behind:
+        assert ask(behind, "chat", models=["large"]).status_code == 200
+        assert spent(behind) == pytest.approx(10.0)
+        refused = ask(behind, "chat", models=["large", "mystery"])
+        assert refused.status_code == 403
+        assert "the price of model 'mystery' is unknown" in refused.json()["error"]["message"]
+        assert behind.attempts == 1
+
+
+@pytest.mark.parametrize("option", [{"service_tier": "priority"}, {"speed": "fast"}])
+def test_dearer_options_are_refused(option: dict[str, str]) -> None:
+    """An option that multiplies the list price is refused where a limit applies."""
+    with Behind(keys=limited(100.0), prices=DOLLAR) as behind:
+        refused = ask(behind, **option)
+        assert refused.status_code == 403
+        assert "is unknown, and this call has a spend limit: leave it out" in refused.json()["error"]["message"]
+        assert behind.attempts == 0
+
+
 def test_a_listed_price_is_found_at_the_first_call() -> None:
     """A model of the price list needs no setting: its price is looked up before its first call."""
     with Behind(keys=limited(2.0)) as behind:
@@ -275,13 +298,11 @@ def test_made_up_sessions_reopen_nothing() -> None:
     """Ten thousand made-up sessions neither evict a month's spend nor that of a session that has spent."""
     ledger, now = SpendLedger(), time.time()
     ledger.limits = SpendLimits(session=1.0, month=10.0)
-    settings = GatewaySettings(prices={"small": {"input": 0.0, "output": 1_000_000.0}})
 
     async def run() -> None:
         for session, tokens in (("mine", 1), ("other", 9)):
-            ledger.settle(
-                await ledger.admit(inbound(session), now), inbound(session), "small", (0, tokens), settings, now
-            )
+            reservation = await ledger.admit(inbound(session), now)
+            ledger.settle(reservation, inbound(session), "small", ModelPrice(0.0, 1.0), (0, tokens), now)
         for n in range(10_050):
             with suppress(RequestRejected):
                 await ledger.admit(inbound(f"made-up-{n}"), now)

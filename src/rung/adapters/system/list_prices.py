@@ -19,7 +19,7 @@ _LOOKUP_SECONDS: Final = 60
 def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
     """Return the list prices of models; None for those that have none. Blocks on a subprocess."""
     process = subprocess.run(  # noqa: S603  # runs this module
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-P", "-m", __name__],  # -P: nothing is imported from the working directory
         input=json.dumps(list(models)).encode(),
         capture_output=True,
         check=False,

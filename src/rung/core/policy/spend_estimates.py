@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 BYTES_PER_TOKEN: Final = 4  # of text, on average; no tokenizer makes more than one token of a byte
 DEFAULT_WINDOW: Final = 1_000_000  # input tokens of a model whose context window is unknown
@@ -10,6 +13,7 @@ DEFAULT_OUTPUT: Final = 128_000  # output tokens of a call without a limit on a 
 _TOKENS_PER_SECOND: Final = 100  # that a model generates unseen, for example while it reasons
 # A request that refers to content which the provider has stored can be as large as the context window.
 _STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt")
+_DEARER_OPTIONS: Final = (("service_tier", "priority"), ("speed", "fast"))
 
 
 class ModelPrice(NamedTuple):
@@ -22,6 +26,29 @@ class ModelPrice(NamedTuple):
     def cost(self, tokens: tuple[int, int]) -> float:
         """Return the US dollars of input and output tokens. A count below zero is no refund."""
         return max(0, tokens[0]) * self.input + max(0, tokens[1]) * self.output
+
+
+def highest_price(prices: Sequence[ModelPrice]) -> ModelPrice:
+    """Return a price that is as high as each of these, for a request that several models may answer."""
+    windows = [price.window or DEFAULT_WINDOW for price in prices]
+    return ModelPrice(max(price.input for price in prices), max(price.output for price in prices), max(windows))
+
+
+def named_models(model: str, body: Mapping[str, Any]) -> list[str]:
+    """Return all models that a request may be charged for: its own, those of a fallback list, and those of tools."""
+    fallbacks, tools = body.get("models"), body.get("tools")
+    others = list(fallbacks) if isinstance(fallbacks, list) else []
+    others += (
+        [tool["model"] for tool in tools if isinstance(tool, dict) and "model" in tool]
+        if isinstance(tools, list)
+        else []
+    )
+    return list(dict.fromkeys([model, *map(str, others)]))
+
+
+def unpriced_option(body: Mapping[str, Any]) -> str:
+    """Return an option of a request that multiplies the list price; empty if it has none."""
+    return next((f"{name} = {value}" for name, value in _DEARER_OPTIONS if body.get(name) == value), "")
 
 
 def token_bound(
