@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from rung.gateway.response import GatewayResponse
 
 
+_UNLIMITED: Final = Reservation()  # of all calls without limits
+
+
 @dataclass(slots=True, kw_only=True)
 class CallSpending:
     """What one call has reserved and spent, over all its attempts."""
 
-    reservation: Reservation = field(default_factory=Reservation)
+    reservation: Reservation = _UNLIMITED
     bound: tuple[int, int] | None = None  # the most tokens that the next attempt can use; None without limits
     price: ModelPrice | None = None  # of the next attempt; None without limits
     tokens: tuple[int, int] = (0, 0)
@@ -129,10 +132,11 @@ async def _reserve(gateway: Gateway, inbound: InboundRequest, spending: CallSpen
     parsed: dict[str, Any] = inbound.parsed() if body is inbound.body else orjson.loads(body)
     if option := unpriced_option(parsed):
         raise RequestRejected(403, f"the price of `{option}` is unknown, and this call has a spend limit: leave it out")
-    models = named_models(model, parsed)
-    price = spending.price = highest_price(
-        [await ledger.price(inbound, each, gateway.settings, now) for each in models]
-    )
+    known, prices = gateway.settings.prices, []
+    for each in named_models(model, parsed):
+        price = ledger.prices.price(each, known)
+        prices.append(price if price is not None else await ledger.find_price(inbound, each, known, now))
+    price = spending.price = highest_price(prices)
     listed = gateway.policy(inbound.project).model(model)
     limit = inbound.wire.bodies.limit(parsed)
     spending.bound = token_bound(parsed, len(body), limit, price, listed.max_tokens if listed is not None else None)

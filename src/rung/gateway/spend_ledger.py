@@ -170,13 +170,13 @@ class SpendLedger:
             raise self._rejection(exhausted, self.purses.left(exhausted), now)
         return reservation
 
-    async def price(self, inbound: InboundRequest, model: str, settings: GatewaySettings, now: float) -> ModelPrice:
-        """Return the price of a model for a call with limits; reject the call if the price is unknown."""
-        price = self.prices.price(model, settings.prices)
-        if price is None:
-            self.prices.request(model, inbound.key_hash, now)
-            await self.prices.look_up()
-            price = self.prices.price(model, settings.prices)
+    async def find_price(
+        self, inbound: InboundRequest, model: str, known: Mapping[str, Mapping[str, float]], now: float
+    ) -> ModelPrice:
+        """Look up the price of a model for a call with limits; reject the call if it is unknown."""
+        self.prices.request(model, inbound.key_hash, now)
+        await self.prices.look_up()
+        price = self.prices.price(model, known)
         if price is None:
             raise RequestRejected(
                 403,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-9  # dollars that remain of sums which should be zero
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Reservation:
     """Dollars that one call holds under its limits, from its admission to its end."""
 
@@ -56,6 +56,8 @@ class Purses:
 
     def settle(self, reservation: Reservation, dollars: float) -> None:
         """Count the cost of an attempt as spent and take it from the call's hold."""
+        if not reservation.limits:
+            return
         with self._lock:
             for limit in reservation.limits:
                 self.spent[limit.id] = self.spent.get(limit.id, 0.0) + dollars
@@ -63,6 +65,8 @@ class Purses:
 
     def release(self, reservation: Reservation) -> None:
         """End a call: free what it still holds."""
+        if not reservation.held:
+            return
         with self._lock:
             self._hold(reservation, -reservation.held)
 

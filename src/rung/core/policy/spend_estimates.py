@@ -30,25 +30,28 @@ class ModelPrice(NamedTuple):
 
 def highest_price(prices: Sequence[ModelPrice]) -> ModelPrice:
     """Return a price that is as high as each of these, for a request that several models may answer."""
+    if len(prices) == 1:
+        return prices[0]
     windows = [price.window or DEFAULT_WINDOW for price in prices]
     return ModelPrice(max(price.input for price in prices), max(price.output for price in prices), max(windows))
 
 
 def named_models(model: str, body: Mapping[str, Any]) -> list[str]:
     """Return all models that a request may be charged for: its own, those of a fallback list, and those of tools."""
-    fallbacks, tools = body.get("models"), body.get("tools")
-    others = list(fallbacks) if isinstance(fallbacks, list) else []
-    others += (
-        [tool["model"] for tool in tools if isinstance(tool, dict) and "model" in tool]
-        if isinstance(tools, list)
-        else []
-    )
-    return list(dict.fromkeys([model, *map(str, others)]))
+    models, fallbacks, tools = [model], body.get("models"), body.get("tools")
+    if isinstance(fallbacks, list):
+        models += map(str, fallbacks)
+    if isinstance(tools, list):
+        models += [str(tool["model"]) for tool in tools if isinstance(tool, dict) and "model" in tool]
+    return models
 
 
 def unpriced_option(body: Mapping[str, Any]) -> str:
     """Return an option of a request that multiplies the list price; empty if it has none."""
-    return next((f"{name} = {value}" for name, value in _DEARER_OPTIONS if body.get(name) == value), "")
+    for name, value in _DEARER_OPTIONS:
+        if body.get(name) == value:
+            return f"{name} = {value}"
+    return ""
 
 
 def token_bound(
