@@ -13,9 +13,9 @@ from rung.core.domain.failures import Kind
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.gateway import Gateway
 from rung.gateway.inbound_request import InboundRequest
-from rung.gateway.paid_attempts import CallSpending
 from rung.gateway.recovery import handle
 from rung.gateway.settings import UpstreamSettings, settings_from
+from rung.gateway.spending.paid_attempts import CallSpending
 from rung.wires.registry import MESSAGES
 
 BODY = {"model": "small", "max_tokens": 1_000, "messages": [{"role": "user", "content": "hi"}]}

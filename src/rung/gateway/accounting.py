@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.engine.loop.ids import INCIDENT_IDS
-from rung.gateway.spend_ledger import SpendLedger
+from rung.gateway.spending.ledger import SpendLedger
 from rung.gateway.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
-    from rung.core.policy.purses import Reservation
-    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
 
@@ -116,22 +114,12 @@ class Accounting:
                 events=outcome.events,
             )
 
-    def record_usage(
-        self,
-        reservation: Reservation,
-        inbound: InboundRequest,
-        model: str,
-        price: ModelPrice | None,
-        tokens: tuple[int, int],
-        now: float,
-    ) -> float:
-        """Record the tokens of an attempt; return their cost in US dollars."""
+    def count_usage(self, tokens: tuple[int, int], dollars: float) -> None:
+        """Count the tokens and the cost of an attempt."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.ledger.settle(reservation, inbound, model, price, tokens, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
-        return dollars
 
     def _journal_success(
         self,

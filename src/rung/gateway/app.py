@@ -15,10 +15,10 @@ from rung.gateway.http.pool import upstream_key_header
 from rung.gateway.inbound_request import InboundRequest, NotJson, find_model, headers_for_upstream
 from rung.gateway.keys import RequestRejected, authorize
 from rung.gateway.model_listing import answer_lookup, is_lookup
-from rung.gateway.paid_attempts import CallSpending, admit, release
 from rung.gateway.phase_timeouts import BODY, PhaseTimer
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
+from rung.gateway.spending.paid_attempts import CallSpending, admit, release
 from rung.wires.registry import ANTHROPIC, CHAT, MESSAGES, OPENAI, PATHS
 
 if TYPE_CHECKING:

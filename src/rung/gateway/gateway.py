@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from rung.gateway.detector_port import DetectorResult, GatewayDetector
     from rung.gateway.http.port import UpstreamClient
     from rung.gateway.inbound_request import InboundRequest
-    from rung.gateway.paid_attempts import CallSpending
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
+    from rung.gateway.spending.paid_attempts import CallSpending
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
 BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)

@@ -18,11 +18,11 @@ from rung.core.domain.errors import AttemptError, RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stream_rules import is_cut_at_limit, is_intended, is_usable_when_broken, seen_by_client
 from rung.gateway import response as responses
-from rung.gateway.attempt_meter import AttemptMeter
 from rung.gateway.http.port import header_of, read_body, text_headers
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
+from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.wires.tool_arguments import missing_arguments
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound, Upstreams
-    from rung.gateway.paid_attempts import CallSpending
     from rung.gateway.response_writer import Send
+    from rung.gateway.spending.paid_attempts import CallSpending
     from rung.wires.stream_splicer import StreamSplicer
 
 _OK: Final = 200

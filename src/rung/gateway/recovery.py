@@ -18,7 +18,7 @@ from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
-from rung.gateway.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
+from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event

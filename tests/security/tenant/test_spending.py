@@ -18,7 +18,7 @@ from rung.core.policy.spend_limits import SpendLimits
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.keys import RequestRejected, hash_key
 from rung.gateway.settings import UpstreamSettings
-from rung.gateway.spend_ledger import SpendLedger
+from rung.gateway.spending.ledger import SpendLedger
 from rung.store.queries.spend import spent_in_month
 from rung.wires.registry import MESSAGES
 from tests.gateway.behind import ASK, LONG, Behind

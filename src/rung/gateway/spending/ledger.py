@@ -10,12 +10,12 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.policy.purses import Purses, Reservation, refusal
-from rung.core.policy.spend_estimates import BYTES_PER_TOKEN
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
+from rung.gateway.spending.session_averages import SessionAverages
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
 from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
 from rung.wiring.prices import PriceTable
@@ -34,14 +34,6 @@ _SESSION_PREFIX: Final = "budget/session/"
 _IN_FLIGHT_SECONDS: Final = 1  # after which a call may be tried again that others' reservations forbid
 
 
-class SpendTotals(NamedTuple):
-    """Calls and tokens of one session so far."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-
 class SpendLedger:
     """Spend by key, session, project and month."""
 
@@ -51,7 +43,7 @@ class SpendLedger:
         self.prices = PriceTable()
         self._journal = journal
         self._sessions: OrderedDict[str, float] = OrderedDict()  # when each loaded session last spent, by purse
-        self._session_totals: dict[str, SpendTotals] = {}
+        self._averages = SessionAverages()
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
         self._holder = f"gateway-{token_hex(8)}"
@@ -220,14 +212,7 @@ class SpendLedger:
         now: float,
     ) -> float:
         """Count the tokens of an attempt; return their cost in US dollars."""
-        session = inbound.session
-        if session:
-            if len(self._session_totals) > _MAX_SESSIONS:
-                self._session_totals.clear()
-            before = self._session_totals.get(session, SpendTotals())
-            self._session_totals[session] = SpendTotals(
-                before.calls + 1, before.tokens_in + tokens[0], before.tokens_out + tokens[1]
-            )
+        self._averages.add(inbound.session, tokens)
         if price is None:
             self.prices.request(model, inbound.key_hash, now)
             return 0.0
@@ -257,22 +242,9 @@ class SpendLedger:
         remaining = [self.purses.left(spend_limit) + spent for spend_limit in self._limits_for(inbound, now)]
         if policy.budget.dollars is not None:
             remaining.append(policy.budget.dollars)
-        models = tuple(
-            model if model.cost else replace(model, cost=self.estimate(inbound, model.name, settings))
-            for model in policy.models
-        )
-        budget = replace(policy.budget, dollars=min(remaining)) if remaining else policy.budget
-        return policy.replace(models=models, budget=budget)
-
-    def estimate(self, inbound: InboundRequest, model: str, settings: GatewaySettings) -> float:
-        """Estimate the US dollars of one call on a model: the session's average, else this request's input alone."""
-        price = self.prices.price(model, settings.prices)
-        if price is None:
-            return 0.0
-        totals = self._session_totals.get(inbound.session, SpendTotals())
-        if not totals.calls:
-            return len(inbound.body) / BYTES_PER_TOKEN * price.input  # a lower bound: output length is unknown
-        return (totals.tokens_in * price.input + totals.tokens_out * price.output) / totals.calls
+        if remaining:
+            policy = policy.replace(budget=replace(policy.budget, dollars=min(remaining)))
+        return self._averages.apply_to_policy(policy, inbound, lambda model: self.prices.price(model, settings.prices))
 
     def _limits_for(self, inbound: InboundRequest, now: float) -> list[SpendLimit]:
         limits = []

@@ -13,8 +13,8 @@ from rung.core.domain.failures import Kind
 from rung.core.policy.purses import Reservation
 from rung.core.policy.spend_estimates import highest_price, named_models, token_bound, unpriced_option
 from rung.gateway import response as responses
-from rung.gateway.attempt_meter import AttemptMeter
 from rung.gateway.keys import RequestRejected
+from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.wires.registry import CHAT
 
 if TYPE_CHECKING:
@@ -119,9 +119,8 @@ def settle_tokens(gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tu
         return 0.0
     spending = proxied.spending
     price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
-    dollars = gateway.accounting.record_usage(
-        spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now()
-    )
+    dollars = gateway.ledger.settle(spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now())
+    gateway.accounting.count_usage(tokens, dollars)
     spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
     spending.dollars += dollars
     return dollars
