@@ -17,15 +17,14 @@ _LOOKUP_SECONDS: Final = 60
 
 
 def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
-    """Return the list prices of models; None for those that have none. Blocks on a subprocess."""
-    process = subprocess.run(  # noqa: S603  # runs this module
-        [sys.executable, "-P", "-m", __name__],  # -P: nothing is imported from the working directory
-        input=json.dumps(list(models)).encode(),
-        capture_output=True,
-        check=False,
-        timeout=_LOOKUP_SECONDS,
-    )
-    listed = json.loads(process.stdout) if process.returncode == 0 else {}
+    """Return the list prices of models; None for those that have none, nothing if the list cannot be read. Blocks."""
+    command = [sys.executable, "-P", "-m", __name__]  # -P: nothing is imported from the working directory
+    names = json.dumps(list(models)).encode()
+    try:
+        process = subprocess.run(command, input=names, capture_output=True, check=True, timeout=_LOOKUP_SECONDS)  # noqa: S603  # this module
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    listed = json.loads(process.stdout)
     return {model: None if price is None else ModelPrice(*price) for model, price in listed.items()}
 
 
