@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -148,6 +148,9 @@ fuzz: $(VENV)/fuzz/.ready  ## fuzz every wire parser and the HTTP client with at
 
 storm-gateway: $(VENV)/.ready  ## load the gateway: 128 clients, 30 % of calls fail for two minutes, an outage of a minute, SIGTERM; STORM="--seconds 20 --outage 15" is quicker
 	@$(BIN)/python -m bench.gateway.storm $(STORM)
+
+storm-tenants: $(VENV)/.ready  ## test the gateway's budgets: 64 tenants in parallel on keys of $$1 to $$5, who leave early and retry, with upstream faults
+	@RUNG_TENANTS=64 RUNG_TENANT_CALLS=30 RUNG_TENANT_SEEDS="$(or $(SEEDS),1 2 3)" $(BIN)/pytest -q --durations=3 tests/security/tenant/test_storm.py
 
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## measure gateways: requests per CPU second, added latency, memory; Rung, a minimal proxy, LiteLLM, Portkey; GATEWAY=--quick is quicker
 	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)

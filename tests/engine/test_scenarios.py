@@ -650,6 +650,25 @@ def test_money_bounds_a_hand_over(world: World) -> None:
     assert any("more than the remaining budget" in reason for _, reason in closing.skipped)
 
 
+def test_an_unknown_price_is_asked_about(world: World) -> None:
+    """With a budget in dollars, a model of unknown price takes over only if a person approves; alone it is passed over."""
+    policy = rung.policy("task", models=["small", "large"], dollars=1.0)
+    hard = rung.AttemptError("hard", finding="capability_mismatch")
+    outcome = world.recover(Script(hard), ASK, policy=policy)
+    closing = next(e.decision for e in outcome.events if isinstance(e, ev.Decided))
+    assert any(reason.startswith("the price of large is unknown") for _, reason in closing.skipped)
+    questions: list[str] = []
+
+    def approve(question: ev.Ask, incident: Incident) -> str:
+        questions.append(question.question)
+        return "approve"
+
+    script = Script(hard, "done")
+    world.recover(script, ASK, policy=policy, ask=approve)
+    assert [r.model for r in script.requests] == ["small", "large"]
+    assert "at an unknown cost" in questions[0]
+
+
 def test_session_remembers(world: World) -> None:
     """A session stays on the model it was handed over to, and its one fallback is used once."""
     session = rung.Session("small")

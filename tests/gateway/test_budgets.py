@@ -12,7 +12,8 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.gateway.keys import new_key
-from rung.store.queries.spend import session_left, spent_in_month
+from rung.service.spending import Spending
+from rung.store.queries.spend import spent_in_month
 from rung.store.settings import put_setting
 from tests.gateway.behind import WHOLE, Behind, messages
 from tests.waiting import wait_until
@@ -54,7 +55,7 @@ def test_what_people_set_holds(tmp_path: Path) -> None:
         journal.flush()
         assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.04)}
         put_setting(journal, "budgets", {"projects": {"site": 0.04}, "monthly": 10.0}, "ada")
-        assert session_left(journal, "s", time.time()) == pytest.approx(0.0)
+        assert Spending(journal).left("s", "site") == pytest.approx(0.0)
         wait_until(lambda: behind.gateway.ledger.limits.projects)
         with pytest.raises(anthropic.RateLimitError, match="project is spent"):
             asked(behind)

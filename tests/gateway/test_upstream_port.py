@@ -15,6 +15,7 @@ from rung.gateway.gateway import Gateway
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.recovery import handle
 from rung.gateway.settings import GatewaySettings, settings_from
+from rung.gateway.spending.paid_attempts import CallSpending
 from rung.wires.registry import MESSAGES
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def ask(client: Client, **policy: Any) -> tuple[Gateway, list[dict[str, Any]]]:
             body=json.dumps(BODY).encode(),
             model="small",
         )
-        await handle(gateway, gateway.new_proxied_call(call, send))
+        await handle(gateway, gateway.new_proxied_call(call, send, CallSpending()))
         await gateway.close()
         return gateway
 

@@ -24,6 +24,7 @@ class FirstAttempt(NamedTuple):
     ended: float
     value: Any = None
     error: Exception | None = None
+    dollars: float = 0.0  # cost of a failed attempt
 
 
 async def attempt_first(

@@ -98,6 +98,7 @@ async def recover(
     else:
         run = new_run(request, policy, ports, began=first.began)
         run.select_breaker()
+        run.attempt_dollars = first.dollars
         failure = run.record_error(first.error)
         await arun_to_end(run, attempt, failure, run.decide(failure))
     return finish_run(run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.engine.loop.ids import INCIDENT_IDS
-from rung.gateway.spend_ledger import SpendLedger
+from rung.gateway.spending.ledger import SpendLedger
 from rung.gateway.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -114,16 +114,12 @@ class Accounting:
                 events=outcome.events,
             )
 
-    def record_usage(
-        self, inbound: InboundRequest, model: str, tokens: tuple[int, int], settings: GatewaySettings, now: float
-    ) -> float:
-        """Record the tokens of a response; return their cost in US dollars."""
+    def count_usage(self, tokens: tuple[int, int], dollars: float) -> None:
+        """Count the tokens and the cost of an attempt."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
-        dollars = self.ledger.add(inbound, model, tokens, settings, now)
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
-        return dollars
 
     def _journal_success(
         self,
@@ -147,7 +143,12 @@ class Accounting:
             return
         self.metrics.add("rung_unwritten_total")
         if dollars:
-            payer = (context, inbound.model, inbound.upstream.name)
+            self.add_unjournaled(context, inbound.model, inbound.upstream.name, dollars)
+
+    def add_unjournaled(self, context: ev.IncidentContext, model: str, upstream: str, dollars: float) -> None:
+        """Add the cost of a call that is not journaled itself."""
+        if self._journal is not None:
+            payer = (context, model, upstream)
             self._unjournaled[payer] = self._unjournaled.get(payer, 0.0) + dollars
 
     def flush(self, now: float) -> None:

@@ -17,6 +17,7 @@ from rung.gateway.keys import RequestRejected, authenticate, check_project
 from rung.gateway.passthrough import forward
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
+from rung.gateway.spending.paid_attempts import admit, release
 from rung.wiring.request_origin import LOOPBACK_HOSTS, check_host, check_origin
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
-    from rung.gateway.response import GatewayResponse
     from rung.gateway.settings import GatewayKey
     from rung.wires.registry import WireFormat
 
@@ -86,8 +86,7 @@ class GatewayApp:
         """Check the limits and the key of a request before its body is read, then handle it."""
         gateway = self.gateway
         if gateway.active_requests >= gateway.settings.limits.concurrency or self.draining:
-            await responses.send_whole(send, self._busy_response(call))
-            return
+            raise self._busy()
         key = self._check_key(call) if gateway.settings.keys else None
         gateway.active_requests += 1
         try:
@@ -98,14 +97,12 @@ class GatewayApp:
         finally:
             gateway.active_requests -= 1
 
-    def _busy_response(self, call: Call) -> GatewayResponse:
+    def _busy(self) -> RequestRejected:
         status, message = 503, "gateway is shutting down"
         if not self.draining:
             status = 529
             message = f"{self.gateway.active_requests} requests in flight: concurrency limit reached"
-        response = responses.error_response(call.wire, status, message, (b"retry-after", b"1"))
-        retry = [(name, b"true" if name == b"x-should-retry" else value) for name, value in response.headers]
-        return response._replace(headers=retry)
+        return RequestRejected(status, message, retry_after=1, should_retry=True)
 
     def _check_key(self, call: Call) -> GatewayKey:
         """Return the key of a call, which may use its path and its project."""
@@ -123,16 +120,14 @@ class GatewayApp:
 
     async def _proxy(self, call: Call, key: GatewayKey | None, receive: Receive, send: Send) -> None:
         gateway = self.gateway
-        settings, ledger = gateway.settings, gateway.ledger
+        settings = gateway.settings
         body = await receive_body(call.headers, receive, settings.limits)
-        inbound = read_request(settings, call, decode_body(call.headers, body, settings.limits.body), key, ledger.spent)
+        inbound = read_request(settings, call, decode_body(call.headers, body, settings.limits.body), key)
         if await self._join(inbound, receive, send):
             return
-        if ledger.limits.has_limits:
-            await ledger.load_session(inbound)
-            ledger.check(inbound, gateway.clock.now())
+        spending = await admit(gateway, inbound)
         recorder = ResponseRecorder(send)
-        proxied = gateway.new_proxied_call(inbound, recorder.send)
+        proxied = gateway.new_proxied_call(inbound, recorder.send, spending)
         monitor = ClientMonitor(proxied, receive, settings.header_hold_seconds, gateway.in_flight, recorder)
         try:
             await handle(gateway, proxied)
@@ -143,6 +138,7 @@ class GatewayApp:
         finally:
             monitor.stop()
             gateway.in_flight.finish(inbound, recorder)
+            release(gateway, proxied)
 
     async def _join(self, inbound: InboundRequest, receive: Receive, send: Send) -> bool:
         """Follow the request in flight that this one retries; return False if there is none, or it gave no answer."""
@@ -171,8 +167,10 @@ class GatewayApp:
 
 
 async def _reject(send: Send, wire: WireFormat, error: NotJson | RequestRejected) -> None:
-    status, close = (error.status, error.close) if isinstance(error, RequestRejected) else (400, False)
-    await responses.send_whole(send, responses.error_response(wire, status, str(error)), close=close)
+    if isinstance(error, RequestRejected):
+        await responses.send_whole(send, responses.rejection(wire, error), close=error.close)
+    else:
+        await responses.send_whole(send, responses.error_response(wire, 400, str(error)))
 
 
 async def _lifespan(app: GatewayApp, receive: Receive, send: Send) -> None:

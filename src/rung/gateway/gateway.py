@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
+    from rung.gateway.spending.paid_attempts import CallSpending
     from rung.store.settings import StoredSetting
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
@@ -84,7 +85,7 @@ class Gateway:
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.sessions.ttl_seconds = settings.sticky_seconds
-        self.ledger.clear_prices()
+        self.ledger.prices.clear()
         if self.journal is None:
             self.ledger.limits = settings.budgets
         self._use_policies(self._file_policies())
@@ -110,13 +111,15 @@ class Gateway:
         while True:
             await asyncio.sleep(_BACKGROUND_INTERVAL_SECONDS)
             try:
-                await self.ledger.fetch_prices()
+                await self.ledger.prices.look_up()
+                if self.journal is not None:
+                    self.accounting.flush(self.clock.now())
                 await self._refresh()
             except Exception as error:  # noqa: BLE001  # a failed refresh must not affect requests
                 self._log(f"rung gateway: {type(error).__name__}: {error}")
 
     async def _refresh(self) -> None:
-        await asyncio.to_thread(self.ledger.refresh, self.settings, self.clock.now())
+        await self.ledger.refresh(self.settings, self.clock.now())
         if self.journal is not None:
             self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
             store = PolicyStore(self.journal, self.settings.book)
@@ -149,13 +152,14 @@ class Gateway:
 
     # -- for one request ---------------------------------------------------------------------------------
 
-    def new_proxied_call(self, inbound: InboundRequest, send: Send) -> ProxiedCall:
+    def new_proxied_call(self, inbound: InboundRequest, send: Send, spending: CallSpending) -> ProxiedCall:
         """Create the proxied call of a request, with the current settings."""
         return ProxiedCall(
             self._upstreams,
             inbound,
             send,
             Outbound(inbound.upstream, inbound.upstream_headers, inbound.body, self._has_no_fallback(inbound)),
+            spending,
         )
 
     def _has_no_fallback(self, inbound: InboundRequest) -> bool:
@@ -167,8 +171,11 @@ class Gateway:
         """Return the policy of a project."""
         return self._policies.get(project) or self._policies[""]
 
-    def policy_for(self, inbound: InboundRequest, settings: GatewaySettings) -> Policy:
-        """Return the policy of a request's project, limited to models and upstreams that can serve the request."""
+    def policy_for(self, inbound: InboundRequest, settings: GatewaySettings, spent: float) -> Policy:
+        """Return the policy of a request's project, limited to models and upstreams that can serve the request.
+
+        `spent`: US dollars that the request's first attempt has cost.
+        """
         policy = self.policy(inbound.project)
         of_wire = {upstream.name for upstream in settings.of_wire(inbound.wire.upstream)}
         tokens = len(inbound.body) // CHARACTERS_PER_TOKEN
@@ -181,7 +188,7 @@ class Gateway:
         )
         agents = tuple(upstream.name for upstream in settings.of_wire(inbound.wire.upstream))
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
-        return self.ledger.apply_to_policy(policy, inbound, settings, self.clock.now())
+        return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Any:
         """Return the journal, scoped to the project of a request and to the models of its key."""

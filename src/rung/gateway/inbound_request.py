@@ -52,9 +52,10 @@ class InboundRequest:
     session: str = ""  # session that the headers name, qualified by the key; empty if they name none
     model: str = ""  # at the top level of the body
     is_stream: bool = False  # whether a stream is requested
-    dollars_left: float | None = None  # remaining budget of the key
+    key_dollars: float | None = None  # spend limit of the key
     key_hash: str = ""
     allowed_models: tuple[str, ...] = ()  # models the key is restricted to; empty: all
+    hides_usage: bool = False  # the gateway asked for usage in the stream, not the client
     _parsed: dict[str, Any] | None = field(default=None)
 
     def parsed(self) -> dict[str, Any]:
@@ -84,6 +85,10 @@ class InboundRequest:
         model = fields.get("model")
         self.model = model if isinstance(model, str) and len(model) <= _MAX_NAME_CHARACTERS else ""
         self.is_stream = fields.get("stream") is True
+
+    def replace_body(self, body: dict[str, Any]) -> None:
+        """Send another body than the client's to the upstream."""
+        self.body, self._parsed = orjson.dumps(body), body
 
     def may_use(self, model: str) -> bool:
         """Return whether the key of the request may use a model."""

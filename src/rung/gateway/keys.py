@@ -7,6 +7,9 @@ from hashlib import sha256
 from secrets import compare_digest, token_urlsafe
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.policy.purses import refusal
+from rung.core.policy.spend_limits import SpendLimit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,9 +21,19 @@ KEY_PREFIX: Final = "rung-"
 class RequestRejected(Exception):
     """A request was rejected with this HTTP status; `close` tells whether to close its connection."""
 
-    def __init__(self, status: int, message: str, *, close: bool = False) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        close: bool = False,
+        retry_after: int | None = None,
+        should_retry: bool = False,
+    ) -> None:
         self.status = status
         self.close = close
+        self.retry_after = retry_after  # seconds
+        self.should_retry = should_retry
         super().__init__(message)
 
 
@@ -49,7 +62,7 @@ def authenticate(
     if key.expires and datetime.fromtimestamp(now, UTC).date().isoformat() > key.expires[:10]:
         raise RequestRejected(401, f"key expired on {key.expires[:10]}")
     if key.dollars is not None and spent.get(key.hash, 0.0) >= key.dollars:
-        raise RequestRejected(429, f"budget of ${key.dollars:.2f} for this key is spent (spend limit)")
+        raise RequestRejected(429, refusal(SpendLimit("key", key.name, key.dollars, key.hash), 0.0, now))
     return key
 
 

@@ -7,6 +7,7 @@ whether it succeeded.
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -30,16 +31,18 @@ from rung.gateway.http.port import header_of, read_body, text_headers, too_large
 from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
+from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.wires.tool_arguments import missing_arguments
 from rung.wires.wire_json import json_object, object_field
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound, Upstreams
     from rung.gateway.response_writer import Send
+    from rung.gateway.spending.paid_attempts import CallSpending
     from rung.wires.stream_splicer import StreamSplicer
 
 _OK: Final = 200
@@ -53,26 +56,24 @@ _COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a compl
 class ProxiedCall:
     """State of one client request over all its upstream attempts."""
 
-    def __init__(self, upstreams: Upstreams, inbound: InboundRequest, send: Send, original: Outbound) -> None:
+    def __init__(
+        self, upstreams: Upstreams, inbound: InboundRequest, send: Send, original: Outbound, spending: CallSpending
+    ) -> None:
         self.upstreams = upstreams
         self.inbound = inbound
         self.original = original
+        self.spending = spending
+        self.meter = AttemptMeter()  # of the current attempt
         self.writer = ResponseWriter(send)
         self.accepted = False  # the upstream accepted the request of the last attempt
         self.stream: StreamSplicer | None = None
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
         self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
-        self.usage: dict[str, Any] = {}  # of the last attempt, as the upstream reported it
-        self.tokens = (0, 0)  # input and output tokens of all attempts, once they are counted
         self.mistakes = 0  # answers that were rejected because of a mistake of the model
         self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
 
     # -- attempts ----------------------------------------------------------------------------------------
-
-    def attempt_original(self) -> Awaitable[GatewayResponse | None]:
-        """Send the client's request unchanged."""
-        return self.attempt(self.original)
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """Send one upstream request; return the whole response, or None if it was streamed to the client."""
@@ -120,7 +121,7 @@ class ProxiedCall:
         response = await self.upstreams.client.send(
             outbound.upstream, "POST", self.inbound.target, outbound.headers, outbound.body
         )
-        self.accepted = response.status == _OK
+        self.accepted = self.meter.accepted = response.status == _OK
         timer.start_phase(FIRST_TOKEN, factor * timeouts.first_token)
         return response
 
@@ -136,8 +137,9 @@ class ProxiedCall:
             raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
         if response.status != _OK:
             return reply
+        self.meter.text_size = len(data)
         body = parse_answer(data, response)
-        self.usage = object_field(body, "usage")
+        self.meter.usage = object_field(body, "usage")
         evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
         if evidence is None or self._is_accepted(evidence):
             return self._accept(reply, body)
@@ -182,6 +184,15 @@ class ProxiedCall:
         """Return whether a part of the response was received that another attempt can continue."""
         return bool(self.partials) or (self.stream is not None and self.stream.started)
 
+    def count_received(self) -> None:
+        """Give the meter what the stream of the current attempt has reported."""
+        stream = self.stream
+        if stream is not None and self.meter.events:
+            self.meter.usage = stream.attempt_usage
+            if not stream.attempt_usage:
+                self.meter.started_usage = stream.started_usage()
+                self.meter.text_size = stream.output_characters
+
     def text_so_far(self) -> str:
         """Return the text of the response received so far."""
         if self.stream is not None:
@@ -219,6 +230,7 @@ class ProxiedCall:
             choices = wire.bodies.choices(self.inbound.parsed())
             self.stream = wire.splice(buffer_tool_calls=settings.buffer_tool_calls, choices=choices)
             self.stream.check_call = self._argument_error
+            self.stream.hides_usage = self.inbound.hides_usage
         return self.stream
 
     async def _relay(self, response: UpstreamResponse, timer: PhaseTimer) -> None:
@@ -227,10 +239,7 @@ class ProxiedCall:
         stream.accepts_invalid_calls = self.mistakes >= MISTAKE_REPEATS
         self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self._write(stream.begin_attempt())
-        try:
-            rest = await self._read_events(response, stream, timer)
-        finally:
-            self.usage = stream.reported_usage()
+        rest = await self._read_events(response, stream, timer)
         timer.start_phase(IDLE, _COMPLETE_SECONDS)
         await self._finish_stream(stream, rest)
         await drain(response)
@@ -244,7 +253,10 @@ class ProxiedCall:
             received += len(chunk)
             if received > max_bytes:
                 raise too_large(max_bytes)
+            self.meter.count_events(chunk)
             data = stream.feed(chunk or _BLANK_LINE)
+            if data:
+                self.meter.content_at = monotonic()
             if not stream.is_interrupted() and (
                 stream.ended or stream.error is not None or stream.malformed or not chunk
             ):

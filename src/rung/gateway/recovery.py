@@ -10,6 +10,7 @@ import orjson
 
 from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text, with_summary
 from rung.core.domain.errors import AttemptError
+from rung.core.domain.events import AttemptFailed
 from rung.core.domain.failures import Kind
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
@@ -18,6 +19,7 @@ from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
+from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
@@ -45,22 +47,23 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
         first = FirstAttempt(now, now, error=AttemptError.of(result.evidence))
     elif not nudge and (session is None or session.model == inbound.model):
         breaker = gateway.breakers.get(gateway.breaker_key(inbound, inbound.model, inbound.upstream.name))
-        first = await attempt_first(proxied.attempt_original, breaker, gateway.retry_budget, gateway.clock)
+        make = partial(paid_attempt, gateway, proxied, proxied.original, inbound.model)
+        first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
         if first is not None and first.error is None:
             if first.value is not None:
                 await proxied.reply(first.value)
-            dollars = _account(gateway, proxied, inbound.model)
             gateway.accounting.record_success(
                 inbound,
                 gateway.incident_context_for(inbound),
                 first.began,
                 first.ended,
-                proxied.tokens,
-                dollars,
+                proxied.spending.tokens,
+                proxied.spending.dollars,
                 proxied.upstreams.settings,
             )
             return
-        _account(gateway, proxied, inbound.model)  # of a failed attempt
+        if first is not None:
+            first = first._replace(dollars=proxied.spending.dollars)
     await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge)
 
 
@@ -80,9 +83,10 @@ async def _recover(
     gateway: Gateway, proxied: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str
 ) -> None:
     """Recover a request whose first attempt failed or was not made."""
-    inbound, policy = proxied.inbound, gateway.policy_for(proxied.inbound, proxied.upstreams.settings)
+    inbound, spending = proxied.inbound, proxied.spending
+    policy = gateway.policy_for(inbound, proxied.upstreams.settings, spending.dollars)
     summary_model = proxied.upstreams.settings.summary_model
-    summarise = partial(_summarise, proxied) if summary_model and inbound.may_use(summary_model) else None
+    summarise = partial(_summarise, gateway, proxied) if summary_model and inbound.may_use(summary_model) else None
     rewriter = BodyRewriter(proxied, policy, summarise)
     progress = _Progress(proxied, policy)
     request = rewriter.first
@@ -96,13 +100,13 @@ async def _recover(
         if not inbound.may_use(request.model):  # an operator may order any model
             raise AttemptError(f"model {request.model!r} is not allowed for this key", finding=Kind.PERMISSION_DENIED)
         outbound = rewriter.outbound(request)
+        await reserve_attempt(gateway, proxied, request.model, outbound.body)
         try:
-            answer = await proxied.attempt(outbound)
+            return await paid_attempt(gateway, proxied, outbound, request.model)
         finally:
             if proxied.accepted:
                 rewriter.mark_accepted()
-            report_cost(_account(gateway, proxied, request.model))
-        return answer
+            report_cost(spending.attempt_dollars)
 
     outcome: Outcome[GatewayResponse | None] = await recover(
         attempt,
@@ -120,7 +124,7 @@ async def _recover(
     progress.note()
     proxied.writer.notes["outcome"] = str(outcome.status)
     gateway.accounting.record_recovery(
-        proxied.inbound, progress.incident, outcome, policy, proxied.writer.attempts, proxied.tokens
+        proxied.inbound, progress.incident, outcome, policy, proxied.writer.attempts, spending.tokens
     )
     if not outcome.ok:
         assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
@@ -138,8 +142,10 @@ class _Progress:
         self._proxied = proxied
         self._rungs = policy.ladder.rungs
 
-    def __call__(self, event: Event, incident: Incident) -> None:  # noqa: ARG002  # a listener's signature
+    def __call__(self, event: Event, incident: Incident) -> None:
         self.incident = incident
+        if isinstance(event, AttemptFailed):
+            self._proxied.spending.cancelled_dollars = 0.0  # the event has recorded them
         self.note()
 
     def note(self) -> None:
@@ -154,35 +160,27 @@ class _Progress:
         }
 
 
-def _account(gateway: Gateway, proxied: ProxiedCall, model: str) -> float:
-    """Record the token usage of an attempt, failed or not; return its cost in US dollars."""
-    usage, proxied.usage = proxied.usage, {}
-    if not usage:
-        return 0.0
-    tokens = proxied.inbound.wire.bodies.token_counts(usage)
-    proxied.tokens = (proxied.tokens[0] + tokens[0], proxied.tokens[1] + tokens[1])
-    return gateway.accounting.record_usage(
-        proxied.inbound, model, tokens, proxied.upstreams.settings, gateway.clock.now()
-    )
-
-
-async def _summarise(proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with the middle of its history summarised by `summary_model`."""
+async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with the middle of its history summarised by `summary_model`; the call pays for it."""
     inbound, upstreams = proxied.inbound, proxied.upstreams
     bodies, settings = inbound.wire.bodies, upstreams.settings
     messages = bodies.history(body)
     body_bytes = orjson.dumps(
         bodies.build_request(settings.summary_model, SUMMARY_PROMPT + summarizable_text(messages), _SUMMARY_TOKENS)
     )
+    await reserve_attempt(gateway, proxied, settings.summary_model, body_bytes)
     async with asyncio.timeout(settings.timeouts.total):
         response = await upstreams.client.send(
             inbound.upstream, "POST", inbound.target.partition("?")[0], inbound.upstream_headers, body_bytes
         )
         try:
-            body_bytes = await read_body(response, settings.limits.answer)
-            summary = bodies.text_of(orjson.loads(body_bytes)) if is_ok(response) else ""
+            answer = orjson.loads(await read_body(response, settings.limits.answer)) if is_ok(response) else {}
         finally:
             response.close()
+    tokens = bodies.token_counts(answer.get("usage") or {})
+    dollars = settle_tokens(gateway, proxied, settings.summary_model, tokens)
+    record_unjournaled(gateway, proxied, settings.summary_model, dollars)
+    summary = bodies.text_of(answer)
     if not summary:
         raise RungNotApplicable(f"{settings.summary_model} returned no summary")
     return bodies.with_history(body, with_summary(messages, summary))

@@ -13,6 +13,7 @@ from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from rung.gateway.keys import RequestRejected
     from rung.wires.registry import WireFormat
 
     Headers = list[tuple[bytes, bytes]]
@@ -85,6 +86,16 @@ def error_response(wire: WireFormat, status: int, message: str, *extra: tuple[by
     return GatewayResponse(
         status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *extra], body
     )
+
+
+def rejection(wire: WireFormat, error: RequestRejected) -> GatewayResponse:
+    """Return the response to a rejected request: when to try again, and whether a client should by itself."""
+    extra = [] if error.retry_after is None else [(b"retry-after", str(error.retry_after).encode())]
+    response = error_response(wire, error.status, str(error), *extra)
+    if not error.should_retry:
+        return response
+    headers = [(name, b"true" if name == b"x-should-retry" else value) for name, value in response.headers]
+    return response._replace(headers=headers)
 
 
 def rung_headers(**values: Any) -> Headers:

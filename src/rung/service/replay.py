@@ -14,10 +14,11 @@ from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.service.problems import ApiProblem
+from rung.service.spending import PaidReplay, Spending
 from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rung.core.domain.events import Event
     from rung.core.domain.request import Request
@@ -43,9 +44,10 @@ class Replayer(Protocol):
 class Replayers:
     """The replay clients of a service, in order of preference."""
 
-    def __init__(self, journal: Journal, replayers: Sequence[Replayer] = ()) -> None:
+    def __init__(self, journal: Journal, replayers: Sequence[Replayer] = (), spending: Spending | None = None) -> None:
         self.journal = journal
         self.replayers = list(replayers)
+        self.spending = spending or Spending(journal)
 
     def find(self, request: Request | None) -> Replayer | None:
         """Return the first client that can make this request."""
@@ -74,19 +76,23 @@ class Replayers:
         if request is None or replayer is None:
             raise ApiProblem(409, self.why_not(incident))
         name = f"again-{uuid.uuid4().hex[:12]}"
+        again = intervention.apply_to(request)
+        attempt = PaidReplay(self.spending, replayer, name, policy, incident.terms.session, incident.terms.project)
+        attempt.reserve(again)
         ports = {
             "policy": policy,
             "journal": ProjectJournal(self.journal, incident.terms.project),
             "session": Session(intervention.model or request.model, incident.terms.session),
             "incident_id": name,
         }
-        work = (replayer, intervention.apply_to(request), ports)
+        work = (attempt, again, ports)
         threading.Thread(target=self._recover, args=work, name=f"rung-{name}", daemon=True).start()
         return name
 
-    def _recover(self, attempt: Callable[[Request], Any], request: Request, ports: dict[str, Any]) -> None:
+    def _recover(self, attempt: PaidReplay, request: Request, ports: dict[str, Any]) -> None:
         """Run the request with recovery and store its result for the incident page."""
         outcome = recover_sync(attempt, request, **ports)
+        attempt.release()
         value = outcome.value if outcome.ok else outcome.reason
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         self.journal.runs.send(f"result/{outcome.id}", {"ok": outcome.ok, "text": clip(text, MAX_RESULT_CHARS)})

@@ -27,6 +27,11 @@ class StreamUsage:
         """Usage that the current attempt has reported at its end."""
         return self.usage if self.stop_reason else {}
 
+    @property
+    def output_characters(self) -> int:
+        """Length of the current attempt's output so far."""
+        return self._characters
+
     def started_usage(self) -> dict[str, Any]:
         """Return the usage that the current attempt has reported so far, at its beginning."""
         return self.usage

@@ -42,7 +42,7 @@ def test_an_echoed_key(status: str) -> None:
     with RawUpstream(http_answer(body, f"x-debug: {KEY}", status=status)) as upstream:
         client = ProviderClient("anthropic", upstream.url, KEY)
         if status.startswith("200"):
-            assert client(ASK) == "your key is <secret:provider-key>"
+            assert client(ASK).text == "your key is <secret:provider-key>"
         else:
             with pytest.raises(AttemptError) as caught:
                 client(ASK)

@@ -30,6 +30,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow nothing."""
 
 
+class MeteredAnswer(NamedTuple):
+    """Text of a response, and the input and output tokens that the provider charges."""
+
+    text: str
+    tokens: tuple[int, int]
+
+
 class ProviderClient(NamedTuple):
     """Base URL and API key of one provider API."""
 
@@ -42,8 +49,8 @@ class ProviderClient(NamedTuple):
         name = request.model.rpartition("/")[2]
         return bool(name) and bool(self.key) and (name.startswith("claude") == (self.wire == "anthropic"))
 
-    def __call__(self, request: Request) -> str:
-        """Send the request and return the text of the response. An HTTP error is raised with its evidence."""
+    def __call__(self, request: Request) -> MeteredAnswer:
+        """Send the request and return the response. An HTTP error is raised with its evidence."""
         messages = list(request.messages) or [{"role": "user", "content": request.prompt}]
         body = {"model": request.model, "messages": messages, **dict(request.params)}
         if self.wire == "anthropic":
@@ -53,7 +60,8 @@ class ProviderClient(NamedTuple):
             if request.max_tokens is not None:
                 body.setdefault("max_completion_tokens", request.max_tokens)
             path, headers = "/v1/chat/completions", {"authorization": f"Bearer {self.key}"}
-        return _text(self._post(path, body, headers), self.wire)
+        answer = self._post(path, body, headers)
+        return MeteredAnswer(_text(answer, self.wire), _tokens(answer))
 
     def _post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         url = self.url.rstrip("/").removesuffix("/v1") + path
@@ -93,6 +101,18 @@ def _text(answer: Any, wire: str) -> str:
         raise AttemptError(
             "the answer has no text", finding="malformed_output", output=clip(str(answer), 500)
         ) from None
+
+
+def _tokens(answer: Any) -> tuple[int, int]:
+    """Return the tokens of a response, under the names of either API."""
+    usage = answer.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+
+    def total(*names: str) -> int:
+        return sum(count for name in names if isinstance(count := counts.get(name), int))
+
+    tokens_in = total("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "prompt_tokens")
+    return tokens_in, total("output_tokens", "completion_tokens")
 
 
 def from_environment() -> list[ProviderClient]:

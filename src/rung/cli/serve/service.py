@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.hooks.resident_server import ResidentThread
     from rung.service.app_context import AppContext
+    from rung.service.spending import Spending
     from rung.store.journal.journal import Journal
 
 DEFAULT_PORT: Final = 8642
@@ -158,7 +159,7 @@ def _build_context(
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = admin_token(token, beside.with_name(beside.stem + ".token"))
     policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))
-    replayers = Replayers(journal, from_environment())
+    replayers = Replayers(journal, from_environment(), _spending(journal) if world is None else None)
     if world is not None:
         world.begin(journal)
         replayers.replayers.insert(0, world)
@@ -167,6 +168,18 @@ def _build_context(
     return AppContext(
         journal, Authenticator(journal, admin), EventBroadcaster(journal), policies, replayers, place, demo, shown
     ), admin
+
+
+def _spending(journal: Journal) -> Spending | None:
+    """Return the limits and prices of the file's gateway, which replays have too; None without a valid file."""
+    from rung.cli.serve.gateway import load_settings
+    from rung.service.spending import Spending
+
+    try:
+        settings = load_settings({})
+    except ConfigError:  # told when the gateway starts
+        return None
+    return Spending(journal, settings.budgets, settings.prices)
 
 
 def _start_gateway(context: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:

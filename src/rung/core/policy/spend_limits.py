@@ -1,4 +1,4 @@
-"""Spend limits of sessions, projects and months, and the alert thresholds below them."""
+"""Spend limits of keys, sessions, projects and months, and the alert thresholds below them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, Final, Literal, NamedTuple
 from rung.core.domain.settings_schema import DOLLARS, Type, optional, read_table, setting, settings
 
 ALERT_PERCENTS: Final = (50, 75, 90, 100)  # percent of a limit
+_MORE_THAN_A_MONTH: Final = 32 * 86_400.0
 _NO_LIMITS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class SpendLimit(NamedTuple):
-    """Limit of one session, project or month; `id` is its key in the journal."""
+    """Limit of one key, session, project or month; `id` names the amount spent of it, for a key its hash."""
 
-    scope: Literal["session", "project", "month"]
+    scope: Literal["key", "session", "project", "month"]
     name: str
     limit: float
     id: str
@@ -83,4 +84,15 @@ def month_of(now: float) -> str:
 
 def month_start(now: float) -> float:
     """Return the start of the month of a time in UTC."""
-    return datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
+    return _month_start(now).timestamp()
+
+
+def renewal(limit: SpendLimit, now: float) -> float | None:
+    """Return when a limit renews: at the start of the next month (UTC), or None if it never does."""
+    if limit.scope not in ("month", "project"):
+        return None
+    return _month_start(_month_start(now).timestamp() + _MORE_THAN_A_MONTH).timestamp()
+
+
+def _month_start(now: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)

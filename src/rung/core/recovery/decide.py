@@ -310,6 +310,10 @@ def _hand_over(
         skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than the remaining budget"))
         return None
     assert incident.request is not None  # noqa: S101  # checked by _why_not_rung
+    is_unpriced = incident.dollar_cap is not None and estimate is None and model != incident.request.model
+    if is_unpriced and not incident.terms.attended:
+        skipped.append((index, f"the price of {model} is unknown, and the budget is in dollars: set its `cost`"))
+        return None
     costs_more = policy.costs_more(model, incident.request.model)
     is_early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
     needs_approval = (
@@ -317,6 +321,7 @@ def _hand_over(
         or (policy.confirm is Confirm.MORE_EXPENSIVE and costs_more)
         or (rung.action is Action.ESCALATE and not policy.auto_escalate)
         or is_early
+        or is_unpriced
     )
     if not needs_approval:
         return HandOver(index, model, agent, estimate, failure.kind, tuple(skipped))

@@ -71,9 +71,7 @@ def wire_of(path: str, headers: Mapping[bytes, bytes]) -> WireFormat:
     return MESSAGES if path.startswith("/v1/messages") or is_anthropic_client(headers) else CHAT
 
 
-def read_request(
-    settings: GatewaySettings, call: Call, body: bytes, key: GatewayKey | None, spent: Mapping[str, float]
-) -> InboundRequest:
+def read_request(settings: GatewaySettings, call: Call, body: bytes, key: GatewayKey | None) -> InboundRequest:
     """Return the model request of a call with a decoded body, within the limits of its key."""
     wire, raw_headers, headers = call.wire, call.raw_headers, call.headers
     if b"content-encoding" in headers:  # the body is decoded
@@ -101,5 +99,5 @@ def read_request(
     inbound.key_hash, inbound.allowed_models = key.hash, key.models
     inbound.project = key.project or inbound.project
     inbound.session = inbound.session and f"{key.hash[:_KEY_DIGITS]}/{inbound.session}"
-    inbound.dollars_left = None if key.dollars is None else key.dollars - spent.get(key.hash, 0.0)
+    inbound.key_dollars = key.dollars
     return inbound

@@ -34,7 +34,6 @@ from rung.store.queries import listing
 from rung.store.queries.incidents import incident_to_retry, last_rules, open_incident_by_session, open_incidents
 from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
-from rung.store.queries.spend import session_left
 from rung.store.settings import audit_trail, record_audit
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=PROBLEM_RESPONSES)
@@ -137,6 +136,8 @@ def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> ActionR
     if incident.status is None:
         if live_status(incident, events).status == "waiting":
             raise ApiProblem(409, "the recovery waits for an answer to its question: answer it instead")
+        spending, model = context.replayers.spending, policy.model(intervention.model)
+        spending.order(incident.id, incident.terms.session, incident.terms.project, model.cost if model else 0.0)
         context.journal.runs.send(f"order/{incident.id}", intervention._asdict())
         record_audit(context.journal, by, "retry", f"session/{session}", detail)
         return ActionResult(
@@ -174,7 +175,7 @@ def _escalate(context: AppContext, session: str, body: EscalateIn, by: str) -> E
     requested = body.to_model or ""
     to = _confirmed(context, session, body.confirm) if body.confirm else requested or _next_model(policy, row.model)
     estimate = _estimate(policy, row, to)
-    left = session_left(context.journal, session, time.time())
+    left = context.replayers.spending.left(session, row.project)
     if left is not None and estimate is not None and estimate > left:
         raise ApiProblem(
             409, f"{to} costs about ${estimate:.2f} per attempt; the session's remaining budget is ${left:.2f}"
@@ -188,8 +189,11 @@ def _escalate(context: AppContext, session: str, body: EscalateIn, by: str) -> E
     if not body.confirm:
         until = f"{time.time() + CONFIRM_SECONDS:.0f}"
         note = "nothing has changed yet: send the token as `confirm`"
+        if left is not None and estimate is None:
+            note += f"; the cost of {to} is unknown, and the session has a spend limit"
         mark = context.auth.sign(f"{session}\n{to}\n{until}")
         return EscalateOut(**estimate_fields, token=f"{until}.{mark}.{to}", done=False, note=note)
+    context.replayers.spending.order(session, session, row.project, estimate or 0.0)
     context.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
     for incident in open_incidents(
         context.journal, session

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.policy.spend_limits import SpendLimits, month_start
 from rung.store.queries.incidents import placeholders
 from rung.store.settings import setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rung.store.backends.port import BackendConnection, Database, Readable
+    from rung.store.backends.port import BackendConnection, Database, Readable, Row
 
 SETTING_NAME: Final = "budgets"  # of the setting that operators change
 _KEY_TOPIC: Final = "spent/"
@@ -57,13 +57,18 @@ def spent_by_keys(journal: Database) -> dict[str, float]:
     return {topic.removeprefix(_KEY_TOPIC): float(json.loads(body)["dollars"]) for topic, body in rows}
 
 
+def spent_by_key(query: Callable[[str, Sequence[Any]], list[Row]], key: str) -> float:
+    """Return the US dollars spent by one key."""
+    rows = query("SELECT body FROM message WHERE topic = ?", (_KEY_TOPIC + key,))
+    return float(json.loads(rows[0][0])["dollars"]) if rows else 0.0
+
+
 def charge_keys(journal: Database, charges: Mapping[str, float], now: float) -> None:
     """Add charges to the spend of keys; several gateways may share a journal."""
 
     def work(connection: BackendConnection) -> None:
         for key, dollars in charges.items():
-            rows = connection.execute("SELECT body FROM message WHERE topic = ?", (_KEY_TOPIC + key,))
-            before = float(json.loads(rows[0][0])["dollars"]) if rows else 0.0
+            before = spent_by_key(connection.execute, key)
             connection.execute(
                 "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
                 " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",
@@ -75,14 +80,3 @@ def charge_keys(journal: Database, charges: Mapping[str, float], now: float) -> 
         return bool(connection.execute("SELECT 1 FROM message WHERE topic = ? AND at = ?", (_KEY_TOPIC + key, now)))
 
     journal.write(work, present).result()
-
-
-def session_left(journal: Database, session: str, now: float) -> float | None:
-    """Return the US dollars that a session may still spend; None without a limit."""
-    limits = spend_limits(journal)
-    rows = journal.read("SELECT project, dollars FROM session WHERE id = ?", (session,))
-    project, dollars = rows[0] if rows else ("", 0.0)
-    by_project = spent_in_month(journal, now)
-    spent = {"session": dollars, "project": by_project.get(project, 0.0), "month": sum(by_project.values())}
-    remaining = [limit.limit - spent[limit.scope] for limit in limits.limits_for(session, project, "")]
-    return max(0.0, min(remaining)) if remaining else None

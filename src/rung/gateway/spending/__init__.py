@@ -1,0 +1,1 @@
+"""Money of the gateway: reservations, metering of attempts, and the ledger of what was spent."""

@@ -1,0 +1,268 @@
+"""Spend of the gateway: each attempt reserves its estimate under the limits of its call and settles with its usage.
+
+Spend is the journal's total plus what was added since, so that it matches the service and survives a restart.
+Without a journal it is what this process has counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import replace
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.policy.purses import Purses, Reservation, refusal
+from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
+from rung.gateway.keys import RequestRejected
+from rung.gateway.spending.session_averages import SessionAverages
+from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
+from rung.wiring.prices import PriceTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.core.policy.policy import Policy
+    from rung.core.policy.spend_estimates import ModelPrice
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.settings import GatewaySettings
+
+_MAX_SESSIONS: Final = 10_000
+_JOURNALED_SECONDS: Final = 60.0  # after this time a session's spend is certainly in the journal
+_SESSION_PREFIX: Final = "budget/session/"
+_IN_FLIGHT_SECONDS: Final = 1  # after which a call may be tried again that others' reservations forbid
+
+
+class SpendLedger:
+    """Spend by key, session, project and month."""
+
+    def __init__(self, log: Callable[[str], object] = print, journal: Any = None) -> None:
+        self.limits = SpendLimits()
+        self.purses = Purses()
+        self.prices = PriceTable()
+        self._journal = journal
+        self._sessions: OrderedDict[str, float] = OrderedDict()  # when each loaded session last spent, by purse
+        self._averages = SessionAverages()
+        self._reported_alerts: set[tuple[str, int]] = set()
+        self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
+        self._holder = f"gateway-{token_hex(8)}"
+        self.is_shared = False  # other processes spend from the same journal
+        self._published: tuple[dict[str, float], float] = ({}, 0.0)  # what others know to be held, and since when
+        self._settled: tuple[dict[str, float], dict[str, float]] = ({}, {})  # before and since the last refresh
+        self._log = log
+        self._hour, self._month = -1, ""
+
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """Return the US dollars spent, by the id of a spend limit or the hash of a key."""
+        return self.purses.spent
+
+    # -- journal -----------------------------------------------------------------------------------------
+
+    async def refresh(self, settings: GatewaySettings, now: float) -> None:
+        """Reload limits and the spend of all processes that share the journal."""
+        if self._journal is None:
+            self.limits = settings.budgets
+            return
+        charges, self._charges = self._charges, {}
+        self._settled = (self._settled[1], {})
+        self.limits, recorded, others = await asyncio.to_thread(
+            self._exchange, settings, charges, list(self._sessions)[-100:], now
+        )
+        self.purses.reserved_elsewhere, self.is_shared = others.held, others.present
+        for name, dollars in recorded.items():
+            self._apply_recorded(name, dollars + self._charges.get(name, 0.0))
+
+    def _held(self) -> dict[str, float]:
+        """Return what other processes must leave alone: reservations, and spend that may not be in the journal yet."""
+        held = self.purses.reserved.copy()
+        for settled in self._settled:
+            for name, dollars in settled.copy().items():
+                held[name] = held.get(name, 0.0) + dollars
+        return held
+
+    def _exchange(
+        self, settings: GatewaySettings, charges: dict[str, float], sessions: list[str], now: float
+    ) -> tuple[SpendLimits, dict[str, float], OtherHolders]:
+        """Write what this process spent and holds; return the limits, the recorded spend and what others hold.
+
+        Blocks on the journal; runs beside the requests.
+        """
+        if charges:
+            charge_keys(self._journal, charges, now)
+        held, (published, at) = self._held(), self._published
+        has_limits = settings.keys or settings.budgets.has_limits or self.limits.has_limits
+        if has_limits and (held != published or now - at > HOLD_SECONDS / 3):
+            publish(self._journal, self._holder, self._held, now)
+            self._published = (held, now)
+        others = held_by_others(self._journal, self._holder, now)
+        recorded = spent_by_keys(self._journal) if settings.keys else {}
+        limits = spend_limits(self._journal, settings.budgets)
+        if limits.has_limits:
+            by_project, month = spent_in_month(self._journal, now), month_of(now)
+            recorded |= {f"budget/project/{project}/{month}": dollars for project, dollars in by_project.items()}
+            recorded[f"budget/month/{month}"] = sum(by_project.values())
+        if limits.session is not None:
+            names = [name.removeprefix(_SESSION_PREFIX) for name in sessions]
+            by_session = spent_by_sessions(self._journal, names)
+            recorded |= {_SESSION_PREFIX + session: dollars for session, dollars in by_session.items()}
+        return limits, recorded, others
+
+    def flush(self, now: float) -> None:
+        """Write the spend of keys since the last flush to the journal and free all holds. Blocks on the journal."""
+        charges, self._charges = self._charges, {}
+        if charges:
+            charge_keys(self._journal, charges, now)
+        if self._published[1]:
+            release(self._journal, self._holder)
+
+    async def _load_session(self, session: str, now: float) -> None:
+        """Load the earlier spend of a session when this process first sees it.
+
+        Sessions that have not spent for a while are forgotten again: their spend is in the journal. Without a journal
+        nothing is forgotten, or a client could reopen its budget with made-up sessions.
+        """
+        name = _SESSION_PREFIX + session
+        if self._journal is None or not session or name in self._sessions:
+            return
+        before = (await asyncio.to_thread(spent_by_sessions, self._journal, [session]))[session]
+        self._apply_recorded(name, before)
+        self._sessions[name] = now - _JOURNALED_SECONDS
+        while len(self._sessions) > _MAX_SESSIONS:
+            oldest, spent_at = next(iter(self._sessions.items()))
+            if now - spent_at < _JOURNALED_SECONDS or oldest in self.purses.reserved:
+                break
+            del self._sessions[oldest]
+            self.purses.spent.pop(oldest, None)
+
+    def _apply_recorded(self, name: str, dollars: float) -> None:
+        """Apply a total from the journal; thresholds reached before a restart were already reported."""
+        if name not in self.purses.spent:
+            limit = next((spend_limit.limit for spend_limit in self._limits_named(name) if spend_limit.id == name), 0.0)
+            self._reported_alerts.update(
+                (name, percent) for percent in ALERT_PERCENTS if limit and 100 * dollars >= percent * limit
+            )
+        self.purses.record(name, dollars)
+
+    def _limits_named(self, name: str) -> list[SpendLimit]:
+        scope, _, rest = name.removeprefix("budget/").partition("/")
+        project, _, month = rest.rpartition("/")
+        return self.limits.limits_for(rest if scope == "session" else "", project, month)
+
+    # -- reservations ------------------------------------------------------------------------------------
+
+    async def admit(self, inbound: InboundRequest, now: float) -> Reservation:
+        """Return an empty reservation under the limits of a call; reject the call if one of them is exhausted."""
+        if self.limits.session is not None:
+            await self._load_session(inbound.session, now)
+        reservation = Reservation(limits=self._limits_for(inbound, now))
+        exhausted = self.purses.exhausted(reservation.limits)
+        if exhausted is not None:
+            raise self._rejection(exhausted, self.purses.left(exhausted), now)
+        return reservation
+
+    async def find_price(
+        self, inbound: InboundRequest, model: str, known: Mapping[str, Mapping[str, float]], now: float
+    ) -> ModelPrice:
+        """Look up the price of a model for a call with limits; reject the call if it is unknown."""
+        self.prices.request(model, inbound.key_hash, now)
+        await self.prices.look_up()
+        price = self.prices.price(model, known)
+        if price is None:
+            raise RequestRejected(
+                403,
+                f"the price of model {model[:200]!r} is unknown, and this call has a spend limit: set `input` and `output`"
+                f" (US dollars for a million tokens, 0 if it is free) in [gateway.prices.{model[:200]!r}]",
+            )
+        return price
+
+    async def reserve(self, reservation: Reservation, dollars: float, now: float) -> None:
+        """Reserve the estimate of an attempt; reject it if a limit of its call is exhausted.
+
+        While other processes spend from the same journal, the journal decides.
+        """
+        before = reservation.held
+        exhausted = self.purses.reserve(reservation, dollars)
+        if exhausted is not None:
+            raise self._rejection(exhausted, self.purses.left(exhausted), now)
+        if self.is_shared and reservation.held > before:
+            more = reservation.held - before
+            refused = await asyncio.to_thread(
+                reserve, self._journal, self._holder, self._held, reservation.limits, more, now
+            )
+            if refused is not None:
+                self.purses.release(reservation)
+                raise self._rejection(refused.limit, refused.left, now)
+
+    @staticmethod
+    def _rejection(limit: SpendLimit, left: float, now: float) -> RequestRejected:
+        at = renewal(limit, now)
+        if left > 0:
+            return RequestRejected(429, refusal(limit, left, now), retry_after=_IN_FLIGHT_SECONDS, should_retry=True)
+        return RequestRejected(429, refusal(limit, left, now), retry_after=None if at is None else int(at - now) + 1)
+
+    def settle(
+        self,
+        reservation: Reservation,
+        inbound: InboundRequest,
+        model: str,
+        price: ModelPrice | None,
+        tokens: tuple[int, int],
+        now: float,
+    ) -> float:
+        """Count the tokens of an attempt; return their cost in US dollars."""
+        self._averages.add(inbound.session, tokens)
+        if price is None:
+            self.prices.request(model, inbound.key_hash, now)
+            return 0.0
+        dollars = price.cost(tokens)
+        self.purses.settle(reservation, dollars)
+        for spend_limit in reservation.limits:
+            settled = self._settled[1]
+            settled[spend_limit.id] = settled.get(spend_limit.id, 0.0) + dollars
+            if spend_limit.scope == "session" and self._journal is not None:
+                self._sessions[spend_limit.id] = now
+                self._sessions.move_to_end(spend_limit.id)
+            if spend_limit.scope != "key":
+                self._alert(spend_limit)
+        if inbound.key_hash:
+            if inbound.key_dollars is None:
+                self.purses.add(inbound.key_hash, dollars)
+            self._charges[inbound.key_hash] = self._charges.get(inbound.key_hash, 0.0) + dollars
+        return dollars
+
+    def apply_to_policy(
+        self, policy: Policy, inbound: InboundRequest, settings: GatewaySettings, spent: float, now: float
+    ) -> Policy:
+        """Return the policy with the remaining budget as its cap and the estimated cost of a call on each model.
+
+        `spent`: US dollars that the call has spent; its incident counts them again.
+        """
+        remaining = [self.purses.left(spend_limit) + spent for spend_limit in self._limits_for(inbound, now)]
+        if policy.budget.dollars is not None:
+            remaining.append(policy.budget.dollars)
+        if remaining:
+            policy = policy.replace(budget=replace(policy.budget, dollars=min(remaining)))
+        return self._averages.apply_to_policy(policy, inbound, lambda model: self.prices.price(model, settings.prices))
+
+    def _limits_for(self, inbound: InboundRequest, now: float) -> list[SpendLimit]:
+        limits = []
+        if self.limits.has_limits:
+            hour = int(now // 3_600)
+            if self._hour != hour:
+                self._hour, self._month = hour, month_of(now)
+            limits = self.limits.limits_for(inbound.session, inbound.project, self._month)
+        if inbound.key_dollars is not None:
+            limits.append(SpendLimit("key", "", inbound.key_dollars, inbound.key_hash))
+        return limits
+
+    def _alert(self, spend_limit: SpendLimit) -> None:
+        for percent in ALERT_PERCENTS:
+            if (
+                100 * self.spent[spend_limit.id] >= percent * spend_limit.limit
+                and (spend_limit.id, percent) not in self._reported_alerts
+            ):
+                self._reported_alerts.add((spend_limit.id, percent))
+                what = f"{spend_limit.scope} {spend_limit.name}".strip()
+                self._log(f"rung gateway: {what} budget: {percent} % of ${spend_limit.limit:.2f} spent")

@@ -1,0 +1,152 @@
+"""Paid attempts of one call: an estimate is reserved before each upstream request and settled with its usage."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.failures import Kind
+from rung.core.policy.purses import Reservation
+from rung.core.policy.spend_estimates import highest_price, named_models, token_bound, unpriced_option
+from rung.gateway import response as responses
+from rung.gateway.keys import RequestRejected
+from rung.gateway.spending.attempt_meter import AttemptMeter
+from rung.wires.registry import CHAT
+
+if TYPE_CHECKING:
+    from rung.core.policy.spend_estimates import ModelPrice
+    from rung.gateway.gateway import Gateway
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.outbound import Outbound
+    from rung.gateway.proxied_call import ProxiedCall
+    from rung.gateway.response import GatewayResponse
+
+
+_UNLIMITED: Final = Reservation()  # of all calls without limits
+
+
+@dataclass(slots=True, kw_only=True)
+class CallSpending:
+    """What one call has reserved and spent, over all its attempts."""
+
+    reservation: Reservation = _UNLIMITED
+    bound: tuple[int, int] | None = None  # the most tokens that the next attempt can use; None without limits
+    price: ModelPrice | None = None  # of the next attempt; None without limits
+    tokens: tuple[int, int] = (0, 0)
+    dollars: float = 0.0
+    attempt_dollars: float = 0.0  # of the last attempt
+    cancelled_dollars: float = 0.0  # of the last attempt, if it was cancelled: no event has recorded them
+
+
+async def admit(gateway: Gateway, inbound: InboundRequest) -> CallSpending:
+    """Reserve the estimate of a call's first attempt; reject a call whose limits are exhausted or whose price is unknown."""
+    if inbound.key_dollars is None and not gateway.ledger.limits.has_limits:
+        return CallSpending()
+    spending = CallSpending(reservation=await gateway.ledger.admit(inbound, gateway.clock.now()))
+    if spending.reservation.limits:
+        _request_usage(inbound)
+        try:
+            await _reserve(gateway, inbound, spending, inbound.model, inbound.body)
+        except BaseException:
+            gateway.ledger.purses.release(spending.reservation)
+            raise
+    return spending
+
+
+def release(gateway: Gateway, proxied: ProxiedCall) -> None:
+    """End a call: free what it still holds, and record the cost of an attempt that was cancelled."""
+    spending = proxied.spending
+    gateway.ledger.purses.release(spending.reservation)
+    record_unjournaled(gateway, proxied, proxied.inbound.model, spending.cancelled_dollars)
+
+
+def record_unjournaled(gateway: Gateway, proxied: ProxiedCall, model: str, dollars: float) -> None:
+    """Record a cost that no event of an incident carries."""
+    if dollars:
+        context = gateway.incident_context_for(proxied.inbound)
+        gateway.accounting.add_unjournaled(context, model, proxied.inbound.upstream.name, dollars)
+
+
+async def reserve_attempt(gateway: Gateway, proxied: ProxiedCall, model: str, body: bytes) -> None:
+    """Reserve the estimate of a further attempt; raise the failure of an attempt that its limits forbid."""
+    if not proxied.spending.reservation.limits:
+        return
+    try:
+        await _reserve(gateway, proxied.inbound, proxied.spending, model, body)
+    except RequestRejected as error:
+        proxied.last_response = responses.rejection(proxied.inbound.wire, error)
+        raise AttemptError(str(error), finding=Kind.BUDGET_EXHAUSTED) from None
+
+
+async def paid_attempt(
+    gateway: Gateway, proxied: ProxiedCall, outbound: Outbound, model: str
+) -> GatewayResponse | None:
+    """Make one attempt whose estimate is reserved, and settle it however it ends."""
+    proxied.meter = AttemptMeter(len(outbound.body))
+    cancelled = abandoned = False
+    try:
+        return await proxied.attempt(outbound)
+    except asyncio.CancelledError:
+        cancelled = abandoned = True
+        raise
+    except AttemptError as error:
+        abandoned = error.evidence.finding is Kind.TIMEOUT
+        raise
+    finally:
+        _settle(gateway, proxied, model, abandoned=abandoned, cancelled=cancelled)
+
+
+def _settle(gateway: Gateway, proxied: ProxiedCall, model: str, *, abandoned: bool, cancelled: bool) -> None:
+    inbound, spending = proxied.inbound, proxied.spending
+    proxied.count_received()
+    meter, bodies = proxied.meter, inbound.wire.bodies
+    if meter.usage:
+        tokens = bodies.token_counts(meter.usage)
+    else:
+        tokens = meter.estimated(bodies, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
+    dollars = settle_tokens(gateway, proxied, model, tokens)
+    spending.attempt_dollars = dollars
+    spending.cancelled_dollars = dollars if cancelled else 0.0
+
+
+def settle_tokens(gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tuple[int, int]) -> float:
+    """Count tokens that a call has used; return their cost in US dollars."""
+    if tokens == (0, 0):
+        return 0.0
+    spending = proxied.spending
+    price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
+    dollars = gateway.ledger.settle(spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now())
+    gateway.accounting.count_usage(tokens, dollars)
+    spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
+    spending.dollars += dollars
+    return dollars
+
+
+async def _reserve(gateway: Gateway, inbound: InboundRequest, spending: CallSpending, model: str, body: bytes) -> None:
+    ledger, now = gateway.ledger, gateway.clock.now()
+    parsed: dict[str, Any] = inbound.parsed() if body is inbound.body else orjson.loads(body)
+    if option := unpriced_option(parsed):
+        raise RequestRejected(403, f"the price of `{option}` is unknown, and this call has a spend limit: leave it out")
+    known, prices = gateway.settings.prices, []
+    for each in named_models(model, parsed):
+        price = ledger.prices.price(each, known)
+        prices.append(price if price is not None else await ledger.find_price(inbound, each, known, now))
+    price = spending.price = highest_price(prices)
+    listed = gateway.policy(inbound.project).model(model)
+    limit = inbound.wire.bodies.limit(parsed)
+    spending.bound = token_bound(parsed, len(body), limit, price, listed.max_tokens if listed is not None else None)
+    await ledger.reserve(spending.reservation, price.cost(spending.bound), now)
+
+
+def _request_usage(inbound: InboundRequest) -> None:
+    """Have a streamed chat completion report its usage, which is optional; the client does not see it."""
+    body = inbound.parsed()
+    options = body.get("stream_options")
+    options = options if isinstance(options, dict) else {}
+    if inbound.wire is CHAT and body.get("stream") is True and options.get("include_usage") is not True:
+        inbound.replace_body({**body, "stream_options": {**options, "include_usage": True}})
+        inbound.hides_usage = True

@@ -1,0 +1,70 @@
+"""Prices of models: those of the settings, else list prices, looked up once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from rung.adapters.system.list_prices import fetch_list_prices
+from rung.core.policy.spend_estimates import ModelPrice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MILLION: Final = 1_000_000
+_MAX_LOOKUPS: Final = 200  # of one client in an hour: bounds lookups of invented model names
+_HOUR_SECONDS: Final = 3_600
+
+
+class PriceTable:
+    """Known prices by model. Used from one event loop."""
+
+    def __init__(self) -> None:
+        self._prices: dict[str, ModelPrice | None] = {}
+        self._pending: set[str] = set()  # looked up next
+        self._looked_up: set[str] = set()  # by the running lookup
+        self._lookup: asyncio.Task[None] | None = None
+        self._requested: Counter[str] = Counter()  # lookups by client
+        self._hour = 0
+
+    def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> ModelPrice | None:
+        """Return the price of a model; None if it is unknown."""
+        if model not in self._prices:
+            override = overrides.get(model)
+            if override is None:
+                return None
+            self._prices[model] = ModelPrice(override["input"] / _MILLION, override["output"] / _MILLION)
+        return self._prices[model]
+
+    def request(self, model: str, client: str, now: float) -> None:
+        """Have the price of a model looked up next, unless it is known or the client has asked for too many."""
+        hour = int(now // _HOUR_SECONDS)
+        if hour != self._hour:  # forget the models without a price: the list may have been updated
+            self._hour = hour
+            self._requested.clear()
+            self._prices = {name: price for name, price in self._prices.items() if price is not None}
+        is_known = not model or model in self._prices or model in self._pending or model in self._looked_up
+        if is_known or self._requested[client] >= _MAX_LOOKUPS:
+            return
+        self._requested[client] += 1
+        self._pending.add(model)
+
+    async def look_up(self) -> None:
+        """Look up the requested prices. Concurrent callers share one lookup."""
+        while self._pending or self._lookup is not None:
+            if self._lookup is None:
+                self._lookup = asyncio.create_task(self._fetch())
+            await asyncio.shield(self._lookup)
+
+    async def _fetch(self) -> None:
+        self._looked_up, self._pending = self._pending, set()
+        try:
+            self._prices.update(await asyncio.to_thread(fetch_list_prices, sorted(self._looked_up)))
+        finally:
+            self._looked_up, self._lookup = set(), None
+
+    def clear(self) -> None:
+        """Forget all prices after the settings may have changed."""
+        self._prices.clear()
+        self._requested.clear()
