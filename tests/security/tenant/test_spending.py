@@ -192,7 +192,7 @@ def test_a_session_moved_to_an_unknown_price(tmp_path: Path) -> None:
     """A session that an operator has moved to a model without a price is refused with the words that a first call gets."""
     journal = rung.journal(tmp_path / "j.db")
     with Behind(keys=limited(1e6), prices=DOLLAR, journal=journal) as behind:
-        journal.runs.send("model/s", {"model": "mystery"})
+        journal.runs.send(f"model/{hash_key(KEY)[:12]}/s", {"model": "mystery"})
         with behind.http(headers={"x-api-key": KEY, "x-rung-session": "s"}) as client:
             refused = wait_until(lambda: _refused(client.post("/v1/messages", json=body_of())))
         assert refused.status_code == 403
