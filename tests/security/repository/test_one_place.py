@@ -32,5 +32,5 @@ def test_no_interpreter_imports_from_the_working_directory() -> None:
     """`python -m` finds modules in the working directory first: every interpreter that Rung starts has -P or -I."""
     assert files_with(r'sys\.executable, "-m"') == set()
     assert files_with(r'sys\.executable, "-P", "-m"') == {
-        "crew/conductor_process.py", "gateway/spend_ledger.py", "hooks/resident_server.py", "hooks/spool.py",
+        "crew/conductor_process.py", "adapters/system/list_prices.py", "hooks/resident_server.py", "hooks/spool.py",
     }  # fmt: skip
