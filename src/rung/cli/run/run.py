@@ -214,6 +214,6 @@ def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
         click.echo(json.dumps({"name": "outcome", **outcome.to_dict(), "output": outcome.value}))
         return
     if outcome.value is not None and not streamed:
-        click.echo(outcome.value, nl=False)
+        click.echo(outcome.value.encode(), nl=False)  # bytes: the command's own output is not changed
     if not outcome.ok:
         click.echo(json.dumps(outcome.to_dict(), indent=2))
