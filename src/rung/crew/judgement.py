@@ -9,6 +9,7 @@ from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
 from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
+from rung.core.text.quoted_data import quote_data
 from rung.crew.subagent import TIMEOUT_SECONDS, ask_command
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class RuleJudgement:
         guide = GUIDES[error.failure.kind]
         advice = " ".join(guide.helps[:2])
         return FixProposal(
-            root_cause=f"{guide.summary} The error: {clip(error.failure.message or error.report, 300)}",
+            root_cause=f"{guide.summary} The error:\n{quote_data(clip(error.failure.message or error.report, 300), 'error')}",
             fix=f"{advice} {guide.avoid}",
             afterwards=f"continue with {error.task.task_id}, and run its tests before you request a review",
         )

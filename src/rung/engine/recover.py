@@ -249,10 +249,12 @@ def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
     """Append a report of the attempts, the failures and the options to the policy's file."""
     from pathlib import Path
 
+    from rung.core.text.printable import printable
+
     target = Path(policy.report)
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("a", encoding="utf-8") as file:
-        file.write(report_text(outcome, policy.ladder))
+        file.write(printable(report_text(outcome, policy.ladder)))
 
 
 def _flush_last_event(run: RecoveryRun) -> None:

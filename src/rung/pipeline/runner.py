@@ -23,6 +23,7 @@ from rung.core.domain.request import Request
 from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render
+from rung.core.text.printable import printable
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
 from rung.pipeline.result import PipelineResult, signal_of
@@ -235,7 +236,7 @@ class PipelineRun:
         states = {stage.id: result.state(stage.id) for stage in self.pipeline.stages}
         self.report.parent.mkdir(parents=True, exist_ok=True)
         with self.report.open("a", encoding="utf-8") as file:  # keeps the reports of earlier runs
-            file.write(blocked_report(self.pipeline, states, reports))
+            file.write(printable(blocked_report(self.pipeline, states, reports)))
         return replace(result, report=str(self.report))
 
 

@@ -1,10 +1,10 @@
-"""Make text from elsewhere safe to show on a terminal or to put into a prompt: remove its control sequences.
+r"""Make text from elsewhere safe to show on a terminal or to put into a prompt: remove its control sequences.
 
     text                              result
     plain text, tabs and line breaks  unchanged, the same object
-    \\x1b[2J, \\x1b]52;c;…\\x07           removed: a complete sequence (clear the screen, set the clipboard)
-    \\x1b, \\x07, \\r without \\n, \\x9b    shown as \\u001b, \\u0007, \\u000d, \\u009b
-    U+202E (text from right to left)  shown as \\u202e
+    \x1b[2J, \x1b]52;c;…\x07           removed: a complete sequence (clear the screen, set the clipboard)
+    \x1b, \x07, \r without \n, \x9b    shown as \u001b, \u0007, \u000d, \u009b
+    U+202E (text from right to left)  shown as \u202e
 
 The shown form is also valid inside a JSON string.
 """
