@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
@@ -34,16 +35,19 @@ class AgentCommand:
     show_output: Callable[[bytes], object] | None = None
     show_errors: Callable[[bytes], object] | None = None
 
+    def __post_init__(self) -> None:
+        for command in self.by_agent.values():
+            fill_placeholders(command, {RECOVERY_PLACEHOLDER: "", MODEL_PLACEHOLDER: ""})  # refuses text as code
+
     def __call__(self, request: Request) -> str:
         """Run the command once. Return its standard output, or raise AttemptError with the evidence."""
         template = self.by_agent[request.agent]
-        in_place = any(RECOVERY_PLACEHOLDER in word for word in template)
-        argv = [
-            word.replace(RECOVERY_PLACEHOLDER, request.recovery).replace(MODEL_PLACEHOLDER, request.model)
-            for word in template
-        ]
+        values = {RECOVERY_PLACEHOLDER: request.recovery, MODEL_PLACEHOLDER: request.model}
+        argv, variables = fill_placeholders(template, values)
+        in_place = uses_placeholder(template, RECOVERY_PLACEHOLDER)
         stdin = str(request.params.get("stdin", "")) if in_place else request.prompt
-        return RunningProcess(argv, stdin, self.show_output, self.show_errors).result()
+        environment = {**os.environ, **variables}
+        return RunningProcess(argv, stdin, self.show_output, self.show_errors, env=environment).result()
 
 
 class Completed(NamedTuple):
