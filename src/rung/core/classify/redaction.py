@@ -8,18 +8,23 @@
     Authorization: Bearer eyJhbGci…                Authorization: <secret:authorization>
     --token hunter2 --verbose                      --token <secret:argument> --verbose
     postgres://bob:hunter2@db/x                    postgres://bob:<secret:password>@db/x
+    curl -u bob:hunter2 https://x                  curl -u bob:<secret:password> https://x
+    <password>hunter2</password>                   <password><secret:password></password>
+    ('x-api-key', 'abcd1234')                      ('x-api-key', '<secret:named>')
+    https://hooks.slack.com/services/T0/B0/x9…     https://hooks.slack.com/services/<secret:webhook>
     AKIAIOSFODNN7EXAMPLE                           <secret:aws-key-id>
     sk-ant-api03-…                                 <secret:anthropic-key>
 
-Redaction runs on every failure, so a cheap prefilter decides whether the patterns run at all. The prefilter makes two
-tests on the whole text, each with one `bytes.translate` in C and one search:
+Redaction runs on every failure, so a cheap prefilter decides whether the patterns run at all. The prefilter makes three
+tests on the whole text, each with one `bytes.translate` in C and one search, and looks for two rare words:
 
 1. Does a name that takes a secret value occur (`key=`, `token:`, `password`, `--flag`, `user:password@host`)?
    Letters become classes and common letters are dropped, so `api_key=abcd` leaves `xxkaxcdx`, in which `ka` is
    "the k of key, then an assignment". See `_NAME_CLASSES`.
 2. Does an unbroken run of 24 or more key characters occur that is not a harmless name, id or hash? See `_RUN_CLASSES`.
+3. Does a run of 40 or more base64 characters occur, which may be an AWS secret key? See `_BASE64_CLASSES`.
 
-If neither test succeeds, the text is returned unchanged. All patterns take linear time on any text: their quantifiers
+If no test succeeds, the text is returned unchanged. All patterns take linear time on any text: their quantifiers
 are possessive or bounded, and no two adjacent quantifiers match the same characters. The patterns run on an ASCII copy
 of the text with one character for each original character, so match positions are valid in both.
 """
@@ -28,6 +33,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.classify.lazy_regex import LazyPattern
@@ -45,10 +51,12 @@ def redacted(text: str) -> str:
     """Return the text with each secret replaced by `<secret:kind>`; the same object if there is none."""
     flat = text.encode("ascii", "replace")
     names = flat.translate(_NAME_CLASSES, _DROPPED).decode()
-    if _has_secret_name(names):
+    if _has_secret_name(names) or b"-u" in flat or b"hook" in flat:  # curl -u bob:hunter2; the address of a webhook
         return _replace_secrets(text, flat)
     runs = flat.translate(_RUN_CLASSES).decode()
-    return _replace_secrets(text, flat) if _LONG_RUN in runs and _has_suspicious_run(flat, runs) else text
+    if _LONG_RUN in runs and _has_suspicious_run(flat, runs):
+        return _replace_secrets(text, flat)
+    return _replace_secrets(text, flat) if _LONG_BASE64 in flat.translate(_BASE64_CLASSES) else text
 
 
 def redacted_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -84,19 +92,33 @@ def _table(others: str, **classes: str) -> bytes:
 
 # Test 1: a name that takes a value. Each such name has a rare letter that is followed only by letters dropped here:
 # [k]ey, to[k]en, coo[k]ie leave "ka" (key, assign), COO[K]IE "kia", [s]e[c]ret "sca", authori[z]ation "za" or, in
-# capitals, "zBia", pass[w]or[d] and p[w][d] "wda". Quotes, backslashes and blanks are dropped too, so JSON, escaped
+# capitals, "zBia", pass[w]or[d] and p[w][d] "wda", pa[ss]ph[r]a[s]e "ssxxsa" or "ssxxBsa". A comma assigns in a list of
+# headers, ">" in XML. Quotes, backslashes and blanks are dropped too, so JSON, escaped
 # JSON and `key = value` leave the same letters. AKIA and ASIA, the only key shapes too short for test 2, leave "BkiB"
 # and "BsiB"; "--" (a flag, the line around a private key) leaves "ff"; user:password@host and ?a=b&sig=c leave "u".
 _NAME_CLASSES: Final = _table(
-    "x", key="kK", cred="cC", z="zZ", s="sS", B="A", i="I", d="dD", w="wW", assign=":=%", flag="-", u="@&"
+    "x", key="kK", cred="cC", z="zZ", s="sS", B="A", i="I", d="dD", w="wW", assign=":=%,>", flag="-", u="@&"
 )
 _DROPPED: Final = b"eynirtaoEYNRTO\"'\\ \t"
-_has_secret_name: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ff|u|B[ks]iB").search
+_has_secret_name: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ssxxB?sa|ff|u|B[ks]iB").search
 
 # Test 2: a long unbroken run. No other key in `_KEY_SHAPES` is shorter.
 _RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _RUN_CLASSES: Final = _table(" ", run=_RUN_CHARS)
 _LONG_RUN: Final = "r" * 24
+
+# Test 3: the 40 base64 characters of an AWS secret key, with digits and letters of both cases in random order.
+_BASE64_CLASSES: Final = _table(" ", run=_RUN_CHARS[:-2] + "/+")
+_LONG_BASE64: Final = b"r" * 40
+_BASE64_WORD: Final = LazyPattern(rb"(?<![0-9A-Za-z/+_-])[0-9A-Za-z/+]{40}+(?![0-9A-Za-z/+=_-]|\.[0-9A-Za-z])")
+_CASES: Final = _table("/", A=_RUN_CHARS[:26], a=_RUN_CHARS[26:52], n=_RUN_CHARS[52:62])
+_MIN_CASE_CHANGES: Final = 16  # of 39; random keys have 25, give or take 3; paths and names have fewer
+
+
+def _looks_like_aws_secret(word: bytes) -> bool:
+    cases = word.translate(_CASES)
+    return {*b"Aan"} <= {*cases} and sum(map(int.__ne__, cases, cases[1:])) >= _MIN_CASE_CHANGES
+
 
 # A run that is not a secret: words and numbers (a model, an error code, a header, a file), a NAME_IN_CAPITALS, a
 # ClassOrMethod (humps of three or more letters do not occur in random keys), a ruled line, an id, a UUID, a hash.
@@ -168,6 +190,7 @@ _KEY_SHAPES: Final = (
     # The digits before the colon are the bot's id, which is not secret.
     ("telegram-token", "", r":(?<=[0-9]{8}:)[\w-]{35}(?![\w-])"),
     ("discord-token", "", r"\.(?<=[\w-]{24}\.)[\w-]{6}\.[\w-]{27,}+"),
+    ("discord-token", "+mfa", r"\.[\w-]{60,}+"),
     ("vault-token", "+hvs", r"\.[\w-]{20,}+"),
     ("github-token", "gh[pousr]", r"_[A-Za-z0-9]{20,}+"),
     ("github-token", "github_pat", r"_\w{20,}+"),
@@ -297,6 +320,27 @@ _NAMED_SECRETS: Final = (
     ),
     # Only the password of a URL: user and host are useful for diagnosis.
     _NamedSecret("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
+    # curl -u bob:hunter2, also in an argument list. Not -u 1000:1000.
+    _NamedSecret(
+        "password",
+        "curl",
+        rf"(?<![\w-])(?:-u|--(?:proxy-)?user)(?:[ =]{{1,4}}|{_QUOTE}, ?)?+(?P<q>{_QUOTE})?+(?![0-9]++:[0-9]++(?![\w]))"
+        rf"[^\s:\"'\\]{{1,128}}+:{_NOT_A_PLACEHOLDER}(?P<v>(?(q){_QUOTED}|[^\s\"'\\]++))",
+    ),
+    # <password>hunter2</password>; also with attributes or CDATA
+    _NamedSecret(
+        "password",
+        "</",
+        r"(?P<n>password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key)(?:[ \t][^<>]{0,60}+)?+>"
+        r"(?:<!\[cdata\[)?+(?P<v>[^<>\]]{1,1024}+)(?=(?:\]\]>)?</[a-z0-9_:.-]{0,40}?(?P=n)>)",
+    ),
+    # The addresses of webhooks: whoever has one may post.
+    _NamedSecret(
+        "webhook",
+        "hook",
+        r"(?:hooks\.slack\.com\\?/(?:services|workflows|triggers)|discord(?:app)?\.com\\?/api(?:\\?/v[0-9]{1,2})?\\?/webhooks\\?/[0-9]{5,20}"
+        r"|webhook\.office\.com\\?/webhookb2)\\?/(?P<v>(?:[^\s\"'\\<>?#]|\\/){8,}+)",
+    ),
     _NamedSecret(
         "authorization",
         "authorization",
@@ -359,6 +403,10 @@ def _secret_spans(flat: bytes) -> list[_Span]:
                     break
                 row = (match.lastindex or 0) - 1
                 spans.append((match.start() - heads[row], match.end(), kinds[row]))
+    if _LONG_BASE64 in flat.translate(_BASE64_CLASSES):
+        words = (word for word in _BASE64_WORD.finditer(flat) if _looks_like_aws_secret(word[0]))
+        spans += [(*word.span(), "aws-secret") for word in islice(words, _MAX_MATCHES)]
+        spans += [(word.start(), len(plain), "rest") for word in islice(words, 1)]
     lowered = plain.lower()
     for kind, mark, pattern_text in _NAMED_SECRETS:
         if mark in lowered:
