@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,9 @@ from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import AgentCommand
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.request import Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ORDERS = "$(touch pwned) `touch pwned` \"; touch pwned; ' ; touch pwned #"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from functools import cached_property
 from itertools import groupby
@@ -11,7 +12,7 @@ from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.store.journal.event_encoding import encode
-from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
+from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
 
@@ -64,6 +65,7 @@ class Journal:
         on_warning: Callable[[str], object] | None = None,
         max_lazy_items: int = MAX_LAZY_ITEMS,
         max_spooled_items: int = MAX_SPOOLED_ITEMS,
+        max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
         self.backend = backend
         self.project = project
@@ -76,8 +78,10 @@ class Journal:
             models.update,
             models.clear_cache,
             self._to_item,
+            record_lost,
             max_lazy_items=max_lazy_items,
             max_spooled_items=max_spooled_items,
+            max_pending_items=max_pending_items,
         )
         try:
             backend.connect(write=True).close()  # report an unusable store now, not at the first failure
@@ -137,9 +141,17 @@ class Journal:
 
         return remedies.suggest_rung(self, project, failure)
 
-    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """Append the last events of an incident without a future; events queued later may be written first."""
-        self._writer.enqueue_lazy(AppendItem(self, incident, first, tuple(events)), always=True)
+    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
+        """Append the last events of an incident; events queued later may be written first.
+
+        It returns a future only when the writer is behind: a caller that waits for it makes no further failures.
+        """
+        return self._writer.enqueue_final(AppendItem(self, incident, first, tuple(events)))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether callers should wait for their appends, because too much is waiting to be written."""
+        return self._writer.is_behind
 
     def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Append all events of a successful call; the writer thread makes them by calling `make(*values)`."""
@@ -251,6 +263,13 @@ def _insert(connection: BackendConnection, rows: list[Row]) -> None:
     if rows:
         connection.executemany("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())
         rows.clear()
+
+
+def record_lost(connection: BackendConnection, calls: int, writes: int) -> None:
+    """Store in the audit trail how many successful calls were not recorded and how many other writes were lost."""
+    detail = f'{{"successful_calls":{calls},"writes":{writes}}}'
+    values = (time.time(), "rung", "journal.lost", "journal", detail)
+    connection.execute("INSERT INTO audit (at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _warn(message: str) -> None:
