@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from functools import cached_property
 from itertools import groupby
@@ -12,6 +11,7 @@ from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.store.journal.event_encoding import encode
+from rung.store.journal.lost_writes import record_lost
 from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
@@ -149,6 +149,11 @@ class Journal:
         return self._writer.enqueue_final(AppendItem(self, incident, first, tuple(events)))
 
     @property
+    def pending(self) -> int:
+        """Number of writes that are queued."""
+        return self._writer.pending
+
+    @property
     def is_behind(self) -> bool:
         """Whether callers should wait for their appends, because too much is waiting to be written."""
         return self._writer.is_behind
@@ -181,9 +186,9 @@ class Journal:
         """Wait until everything queued is durable; return False when that takes longer."""
         return self._writer.flush(seconds)
 
-    def close(self) -> None:
-        """Write everything queued and end the writer thread."""
-        self._writer.close()
+    def close(self, seconds: float = 10.0) -> None:
+        """Write everything queued and end the writer thread; give up when the store has not answered for `seconds`."""
+        self._writer.close(seconds)
 
     @property
     def last_error(self) -> str:
@@ -263,13 +268,6 @@ def _insert(connection: BackendConnection, rows: list[Row]) -> None:
     if rows:
         connection.executemany("INSERT INTO event (incident, n, at, name, body) VALUES (?, ?, ?, ?, ?)", rows.copy())
         rows.clear()
-
-
-def record_lost(connection: BackendConnection, calls: int, writes: int) -> None:
-    """Store in the audit trail how many successful calls were not recorded and how many other writes were lost."""
-    detail = f'{{"successful_calls":{calls},"writes":{writes}}}'
-    values = (time.time(), "rung", "journal.lost", "journal", detail)
-    connection.execute("INSERT INTO audit (at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _warn(message: str) -> None:

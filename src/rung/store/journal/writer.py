@@ -109,9 +109,14 @@ class Writer:
         return future
 
     @property
+    def pending(self) -> int:
+        """Return the number of queued writes."""
+        return len(self._lazy) + self._queue.qsize()
+
+    @property
     def is_behind(self) -> bool:
         """Return whether so much is waiting to be written that callers have to wait for it."""
-        return len(self._lazy) + self._queue.qsize() >= self._max_pending_items
+        return self.pending >= self._max_pending_items
 
     def enqueue_final(self, lazy: Any) -> DurableFuture[Any] | None:
         """Queue a value that must not be dropped; return a future to wait for if the writer is behind."""
