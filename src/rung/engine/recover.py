@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from rung.core.domain.events import IncidentContext, Status
@@ -127,7 +128,7 @@ def run_to_end(
     except BaseException as error:
         run.record_cancelled()  # does nothing if the steps have already recorded it
         _flush_last_event(run)
-        error.__dict__["__rung_outcome__"] = run.outcome()
+        _attach_outcome(error, run)
         raise
     finally:
         CURRENT.set(outer)
@@ -155,11 +156,17 @@ async def arun_to_end(
     except BaseException as error:
         run.record_cancelled()
         await _aflush_last_event(run)
-        error.__dict__["__rung_outcome__"] = run.outcome()
+        _attach_outcome(error, run)
         raise
     finally:
         if is_driven:
             CURRENT.set(outer)
+
+
+def _attach_outcome(error: BaseException, run: RecoveryRun) -> None:
+    """Give the outcome so far to whoever catches the error that stopped the run."""
+    with suppress(Exception):  # a third-party class may refuse
+        error.__dict__["__rung_outcome__"] = run.outcome()
 
 
 _PORT_NAMES: Final = Ports.__annotations__.keys()

@@ -33,7 +33,15 @@ _BUG_TYPES: Final = (TypeError, NameError, AttributeError, LookupError, Arithmet
 
 
 def evidence_of(error: object) -> Evidence:
-    """Return the evidence in an exception, a response-like mapping, a text, or evidence itself."""
+    """Return the evidence in an exception, a response-like mapping, a text, or evidence itself. Never raises."""
+    try:
+        return _read(error)
+    except Exception:  # a third-party class may raise anything anywhere, also for its name or its class
+        name = class_name(error)
+        return Evidence(text=f"{name} (its attributes cannot be read)", exceptions=(name,))
+
+
+def _read(error: object) -> Evidence:
     if type(error) is dict:
         return _from_mapping(error)
     if isinstance(error, Evidence):
@@ -270,6 +278,19 @@ def attribute(holder: object, name: str) -> Any:
         return None
 
 
+def class_name(value: object) -> str:
+    """Return the name of a value's class, past whatever its metaclass does."""
+    return str(_TYPE_NAME(type(value)))
+
+
+_TYPE_NAME: Final = type.__dict__["__name__"].__get__
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and the text of an exception on which nothing can be relied."""
+    return f"{class_name(error)}: {text_of(error)}"
+
+
 def int_or_none(value: object) -> int | None:
     """Return an integer as `int`; None for any other type and for bool."""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -286,7 +307,7 @@ def text_of(value: object, limit: int = TEXT_LIMIT) -> str:
             return _dump_json(value, [limit], 0)
         return clip(str(value), limit)
     except Exception:  # a third-party __str__ may raise anything
-        return type(value).__name__
+        return class_name(value)
 
 
 def _decode(value: bytes | bytearray, limit: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rung.core.classify.classifier import classify
-from rung.core.classify.evidence import clip
+from rung.core.classify.evidence import clip, describe_error
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.ladder import Action
@@ -202,7 +202,7 @@ def _make_request(
         else:
             after, prompt = (yield from _call_rung_handler(run, handler, before)), f"own.{action}"
     except Exception as error:  # the user's planner or compactor failed: only the rung fails
-        return _skip(run, decision.rung, f"{rung.name} raised {type(error).__name__}: {error}")
+        return _skip(run, decision.rung, f"{rung.name} raised {describe_error(error)}")
     digest = after.digest()
     if digest in incident.digests:
         return _skip(run, decision.rung, "its request was already tried")

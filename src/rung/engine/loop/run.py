@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.classifier import FAILURE_CACHE, classify
+from rung.core.classify.evidence import describe_error
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import PROVIDER_KINDS, Phase
@@ -170,7 +171,7 @@ class RecoveryRun:
         """Record the error of an extension and warn the user. The recovery continues (fail open)."""
         import warnings
 
-        text = f"{type(error).__name__}: {error}"
+        text = describe_error(error)
         self.append(ev.Crashed(self.clock.now(), what, text))
         warnings.warn(f"rung: {what} failed and was ignored: {text}", RuntimeWarning, stacklevel=2)
 
@@ -351,20 +352,20 @@ _MAX_CACHED_FAILURES: Final = 1_024
 
 def classify_cached(error: Exception) -> Failure:
     """Classify an exception. Exceptions with equal class and arguments share a cached failure."""
-    if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
-        return classify(error)
-    key = (type(error), error.args)
     try:
+        if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+            return classify(error)
+        key = (type(error), error.args)
         failure = FAILURE_CACHE.get(key)
-    except TypeError:  # unhashable arguments
+        if failure is None:
+            failure = classify(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                return failure  # the file name is in its text, but not in its arguments
+            if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
+                FAILURE_CACHE.clear()
+            FAILURE_CACHE[key] = failure
+    except Exception:  # unhashable arguments, or a class whose attributes raise
         return classify(error)
-    if failure is None:
-        failure = classify(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            return failure  # the file name is in its text, but not in its arguments
-        if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
-            FAILURE_CACHE.clear()
-        FAILURE_CACHE[key] = failure
     return failure
 
 
