@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
+    from rung.store.journal.journal import Journal
 
 T = TypeVar("T")
 PLACEHOLDERS: Final = ("{prompt}", "{stage}", "{out}", "{turns}")
@@ -61,7 +62,7 @@ class PipelineRun:
     pipeline: Pipeline
     policy: Policy
     folder: Path
-    journal: Any = None
+    journal: Journal | None = None
     run_id: str = ""
     ask: Callable[[str, Any, Any], Any] | None = None
     listen: Callable[[str, Any, Any], object] = lambda *_: None
@@ -151,6 +152,7 @@ class PipelineRun:
 
     def _has_failed(self, run_id: str) -> bool:
         """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
+        assert self.journal is not None  # noqa: S101  # asked only of a durable run
         ended = self.journal.runs.result_of(run_id)
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
         return status is not None and status not in SUCCESS_STATUSES

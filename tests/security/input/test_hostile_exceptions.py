@@ -25,12 +25,12 @@ def refuse(*_: object, **__: object) -> NoReturn:
 
 
 class _HostileHash(type):
-    __hash__ = refuse  # type: ignore[assignment]
+    __hash__ = refuse
 
 
 class _HostileEq(type):
     __hash__ = type.__hash__
-    __eq__ = refuse  # type: ignore[assignment]
+    __eq__ = refuse
 
 
 class _HostileName(type):
@@ -40,7 +40,7 @@ class _HostileName(type):
 
 class _HostileText(str):
     __slots__ = ()
-    __str__ = __len__ = __contains__ = __hash__ = __eq__ = refuse  # type: ignore[assignment]
+    __str__ = __len__ = __contains__ = __hash__ = __eq__ = refuse
 
 
 def _hostile(name: str, base: type[Exception] = Exception, meta: type = type, **members: Any) -> type[Exception]:
@@ -100,7 +100,7 @@ def without_raising(call: Callable[[], T]) -> T:
     try:
         return call()
     except BaseException as error:  # any
-        frames = traceback.extract_tb(BaseException.__traceback__.__get__(error))
+        frames = traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))
         raised = f"{type.__repr__(type(error))} in {frames[-1].filename}:{frames[-1].lineno}"
     pytest.fail(f"raised {raised}")
 

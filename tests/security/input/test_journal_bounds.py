@@ -46,6 +46,10 @@ class SlowBackend(SqliteBackend):
         return connection
 
 
+def succeed() -> str:
+    return "good"
+
+
 def fail(_: object = None) -> None:
     raise LookupError("no such thing")
 
@@ -112,7 +116,7 @@ def test_what_is_lost_is_told_exactly_and_stored(tmp_path: Path) -> None:
     with Journal(backend, on_warning=told.append, max_lazy_items=10) as journal:
         backend.gate = threading.Event()
         journal.close()  # the next write opens a connection that waits at the gate
-        guarded = rung.guarded(journal=journal)(lambda: "good")
+        guarded = rung.guarded(journal=journal)(succeed)
         for _ in range(1_000):
             guarded()
         backend.gate.set()

@@ -33,12 +33,12 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def in_terminal(*arguments: str, **places: str) -> str:
+def in_terminal(*arguments: str, cwd: Path | None = None) -> str:
     """Run a command on a terminal of its own and return all that it wrote there."""
     terminal, child = pty.openpty()
     environment = {**os.environ, "COLUMNS": "200", "TERM": "xterm-256color"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "rung", *arguments], stdin=child, stdout=child, stderr=child, env=environment, **places
+        [sys.executable, "-m", "rung", *arguments], stdin=child, stdout=child, stderr=child, env=environment, cwd=cwd
     )
     os.close(child)
     written = b""
@@ -85,7 +85,7 @@ def test_a_run_on_a_terminal(tmp_path: Path) -> None:
     script.write_text(f"import json\nprint(json.dumps({{'is_error': True, 'result': 'boom ' + {ESCAPES!r}}}))\n")
     shown = in_terminal(
         "run", "--no-journal", "--no-ask", "--buffer", "--max-attempts", "1", "--", sys.executable, str(script),
-        cwd=str(tmp_path),
+        cwd=tmp_path,
     )  # fmt: skip
     assert_harmless(shown)
     assert "boom" in shown
@@ -93,7 +93,7 @@ def test_a_run_on_a_terminal(tmp_path: Path) -> None:
 
 def test_an_error_message_of_the_command_line(tmp_path: Path) -> None:
     """An error of the command line that quotes a hostile file name or value is harmless, too."""
-    shown = in_terminal("policy", "check", f"{ESCAPES}.toml", cwd=str(tmp_path))
+    shown = in_terminal("policy", "check", f"{ESCAPES}.toml", cwd=tmp_path)
     assert_harmless(shown)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
+    from rung.store.journal.journal import Journal
 
 EPILOG = """\b
 The command gets your standard input. When it fails, the ladder decides how to run it again; the recovery
@@ -107,7 +108,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
         ports["checkpoint"] = GitCheckpoint()
     work = hooked(attempt, hooks, log=log_path()) if hooks else attempt
     try:
-        if options["run_id"] is None:
+        if options["run_id"] is None or journal is None:  # a run with an id has a journal
             outcome = recover_sync(work, request, policy=policy, journal=journal, **ports)
         else:
             outcome = recovery.recover_sync(
@@ -132,7 +133,7 @@ def _default_report(options: dict[str, Any]) -> str:
     return BLOCKED_REPORT if options["report"] is None else ""
 
 
-def _policy(options: dict[str, Any], journal: Any) -> Policy:
+def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
     from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
@@ -161,7 +162,7 @@ def _policy(options: dict[str, Any], journal: Any) -> Policy:
     return parse_policy(settings, base=book.policy_for(project=options["project"]))
 
 
-def _open_journal(options: dict[str, Any]) -> Any:
+def _open_journal(options: dict[str, Any]) -> Journal | None:
     """Open the requested journal; or this machine's, or none if that is unavailable."""
     from rung.core.domain.errors import ConfigError
 

@@ -22,6 +22,7 @@ from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
 TEXT_LIMIT: Final = 65_536  # characters kept of a body: its head and its tail
 CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
+TIMEOUT_NAME: Final = "rung.errors.AttemptTimeout"  # of an attempt that the engine interrupted
 _MAX_CAUSE_TEXTS: Final = 4  # texts quoted from a chain of causes
 _MAX_HEADERS: Final = 100
 _MAX_DUMP_DEPTH: Final = 24
@@ -176,7 +177,7 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     if isinstance(error, CircuitOpenError):
         return Evidence(text=str(error), code="circuit_open", finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
     if isinstance(error, AttemptTimeout):
-        return Evidence(text=str(error), exceptions=("rung.TimeUp", "TimeoutError"), phase=Phase.LIMIT)
+        return Evidence(text=str(error), exceptions=(TIMEOUT_NAME, "TimeoutError"), phase=Phase.LIMIT)
     return None
 
 

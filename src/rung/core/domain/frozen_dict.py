@@ -14,7 +14,7 @@ class FrozenDict(dict[K, V]):
     def _reject_write(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("this mapping is read-only: create a new dict")
 
-    __setitem__ = __delitem__ = setdefault = update = __ior__ = pop = popitem = clear = _reject_write  # type: ignore[assignment]
+    __setitem__ = __delitem__ = setdefault = update = __ior__ = pop = popitem = clear = _reject_write
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes an equal dict: the default way would write into an empty one."""

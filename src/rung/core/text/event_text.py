@@ -73,7 +73,11 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int) -> EventText:
         case ev.Closed(status=status, reason=reason):
             return EventText("end", status.value, first_line(reason))
         case ev.Crashed(what=what, error=error):
-            return EventText("bad", "crashed", f"{what}, ignored: {first_line(error)}")
+            return EventText(
+                "bad",
+                "crashed",
+                f"{what}, {'result not accepted' if what == 'check' else 'ignored'}: {first_line(error)}",
+            )
     return _describe_note(event, rungs)
 
 

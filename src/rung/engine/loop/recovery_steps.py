@@ -112,10 +112,18 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
 def _validate(
     run: RecoveryRun, check: ResultValidator, value: Any
 ) -> Generator[Move, Reply, Evidence | Failure | None]:
-    """Return the evidence or failure that a check reports about a result, or None if the result is good."""
+    """Return the evidence or failure that a check reports about a result, or None if the result is good.
+
+    A check that raises has verified nothing, so its result is not a success (fail closed).
+    """
     from rung.core.domain.verdict import Verdict
 
-    defect, _ = yield from _call(run, "check", check, value)
+    defect, error = yield CallPort(check, (value,))
+    if error is not None:
+        text = f"the check of the result failed: {describe_error(error)}"
+        run.record_crash("check", error, "so the result is not accepted")
+        output = value if isinstance(value, str) else ""
+        return Evidence(text=clip(text), output=clip(output), finding=Kind.HOOK_CRASH, phase=Phase.RESULT)
     if isinstance(defect, Verdict):
         defect = defect.evidence
     if defect is None or isinstance(defect, Evidence | Failure):
