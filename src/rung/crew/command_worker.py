@@ -41,6 +41,9 @@ class CommandWorker:
     check: str = ""
     poll: float = 2.0
 
+    def __post_init__(self) -> None:
+        fill_placeholders(self.command, {INSTRUCTION_PLACEHOLDER: "", RECOVERY_PLACEHOLDER: ""})  # refuses text as code
+
     def work(self, worker: CrewWorker) -> None:
         """Run the command until a review approves its work. An exception hands the task over."""
         prompt = self._instructions(worker)
