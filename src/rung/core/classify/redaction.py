@@ -34,12 +34,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.key_shapes import key_patterns
 from rung.core.classify.lazy_regex import LazyPattern
+from rung.core.classify.named_secrets import NAMED_SECRETS, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     _Span = tuple[int, int, str]  # start, end, kind
 
@@ -103,7 +105,7 @@ _NAME_CLASSES: Final = _table(
 _DROPPED: Final = b"eynirtaoEYNRTO\"'\\ \t"
 _has_secret_name: Final = re.compile("ki?a|z(?:Bi)?a|sca|wda|ssxxB?sa|ff|u|B[ks]iB").search
 
-# Test 2: a long unbroken run. No other key in `_KEY_SHAPES` is shorter.
+# Test 2: a long unbroken run. No other key in `key_shapes` is shorter.
 _RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _RUN_CLASSES: Final = _table(" ", run=_RUN_CHARS)
 _LONG_RUN: Final = "r" * 24
@@ -152,232 +154,6 @@ def _has_suspicious_run(flat: bytes, runs: str) -> bool:
     return True
 
 
-# -- patterns: keys recognised by their shape
-#
-# A key is searched by a rare character in it, not by its first one: a search that stops at every s or g is five times
-# slower. So each row has the head before that character, and the pattern from the character on. A "+" before the head
-# means that the head is too common inside words (task-…) and must start a word.
-
-_KEY_SHAPES: Final = (
-    ("anthropic-key", "s", r"k-ant-[\w-]{10,}+"),
-    ("openrouter-key", "+s", r"k-or-[\w-]{16,}+"),
-    ("langfuse-key", "+[sp]", r"k-lf-[\w-]{16,}+"),
-    # OpenAI, and all providers that copied its format. Not words joined by dashes.
-    ("openai-key", "+s", r"k-(?!(?:[a-z]{1,16}[_-]){0,8}[a-z]{1,16}(?![\w-]))[\w-]{20,}+"),
-    ("cerebras-key", "+cs", r"k-[a-z0-9]{20,}+"),
-    ("groq-key", "gs", r"k_[A-Za-z0-9]{20,}+"),
-    ("pinecone-key", "pcs", r"k_[\w-]{20,}+"),
-    ("stripe-key", "+[sr]", r"k_(?:live|test)_[A-Za-z0-9]{10,}+"),
-    ("elevenlabs-key", "+s", r"k_[0-9a-f]{32,}+"),
-    ("xai-key", "+", r"xai-[A-Za-z0-9]{20,}+"),
-    ("perplexity-key", "ppl", r"x-[A-Za-z0-9]{20,}+"),
-    ("slack-token", "xo", r"x[a-z]-[\w.-]{10,}+"),
-    ("slack-token", "+", r"xapp-[\w-]{16,}+"),
-    ("google-key", "AI", r"za[\w-]{30,}+"),
-    ("google-token", "+ya2", r"9\.[\w-]{16,}+"),
-    ("google-secret", "GOCSP", r"X-[\w-]{20,}+"),
-    ("aws-key-id", "AK", r"IA[A-Z0-9]{16}"),
-    ("aws-key-id", "AS", r"IA[A-Z0-9]{16}"),
-    # Also a truncated token, and any JSON in base64, which may contain secrets.
-    ("jwt", "ey", r"J[\w-]{16,}+(?:\.[\w-]++){0,4}+"),
-    ("twilio-key", "+S", r"K[0-9a-f]{32}"),
-    ("sendgrid-key", "+S", r"G\.[\w-]{16,}+\.[\w-]{16,}+"),
-    ("databricks-token", "da", r"pi[0-9a-f]{32}(?:-[0-9])?"),
-    ("nvidia-key", "nva", r"pi-[\w-]{20,}+"),
-    ("pypi-token", "py", r"pi-[\w-]{20,}+"),
-    ("gitlab-token", "gl", r"pat-[\w.-]{20,}+"),
-    ("tavily-key", "tvl", r"y-[\w-]{20,}+"),
-    ("mailgun-key", "+ke", r"y-[0-9a-f]{32}"),
-    # The digits before the colon are the bot's id, which is not secret.
-    ("telegram-token", "", r":(?<=[0-9]{8}:)[\w-]{35}(?![\w-])"),
-    ("discord-token", "", r"\.(?<=[\w-]{24}\.)[\w-]{6}\.[\w-]{27,}+"),
-    ("discord-token", "+mfa", r"\.[\w-]{60,}+"),
-    ("vault-token", "+hvs", r"\.[\w-]{20,}+"),
-    ("github-token", "gh[pousr]", r"_[A-Za-z0-9]{20,}+"),
-    ("github-token", "github_pat", r"_\w{20,}+"),
-    ("huggingface-token", "+hf", r"_[A-Za-z0-9]{20,}+"),
-    ("replicate-token", "+r8", r"_[A-Za-z0-9]{20,}+"),
-    ("fireworks-key", "+fw", r"_[A-Za-z0-9]{20,}+"),
-    ("together-key", "tg", r"p_v1_[\w-]{20,}+"),
-    ("npm-token", "+npm", r"_[A-Za-z0-9]{20,}+"),
-    ("digitalocean-token", "do[opr]_v1", r"_[0-9a-f]{32,}+"),
-    ("langsmith-key", "lsv2_[ps][tk]", r"_\w{20,}+"),
-    ("linear-key", "lin_api", r"_[A-Za-z0-9]{20,}+"),
-    ("notion-token", "+ntn", r"_[A-Za-z0-9]{20,}+"),
-    ("notion-token", "+secret", r"_[A-Za-z0-9]{32,}+"),
-    ("vercel-token", "+vc[piark]", r"_[A-Za-z0-9]{20,}+"),
-    ("e2b-key", "+e2b", r"_[0-9a-f]{20,}+"),
-    ("stripe-secret", "whsec", r"_[A-Za-z0-9]{20,}+"),
-    ("supabase-key", "+sbp", r"_[0-9a-f]{32,}+"),
-    ("docker-token", "dckr_", r"pat_[\w-]{20,}+"),
-    ("shopify-token", "shp[acps][ats]", r"_[0-9a-fA-F]{32}"),
-    ("jina-key", "jina", r"_[A-Za-z0-9]{20,}+"),
-)
-
-
-class _KeyPattern(NamedTuple):
-    pattern: re.Pattern[str]
-    kinds: tuple[str, ...]  # by index of the matching group
-    heads: tuple[int, ...]  # characters of the key before the match
-
-
-# A cheap guard shared by all keys with this rare character, so that snake_case is skipped quickly.
-_RARE_CHAR_GUARD: Final = {"_": "(?=[A-Za-z0-9]{10})", "k": "(?<=[spr]k)"}
-
-
-@lru_cache(maxsize=1)  # lazy: compiling takes longer than starting the process
-def _key_patterns() -> tuple[_KeyPattern, ...]:
-    return tuple(_build_key_patterns())
-
-
-def _build_key_patterns() -> Iterator[_KeyPattern]:
-    """Build one pattern for each rare character."""
-    rows: dict[str, list[tuple[str, int, str]]] = {}
-    for kind, marked, tail in _KEY_SHAPES:
-        head = marked.removeprefix("+")
-        rare = tail[:2] if tail[0] == "\\" else tail[0]
-        word = re.sub(r"[^\w-].*", "", tail.removeprefix(rare))
-        # Cheap checks come first: the rest of the word, then the head.
-        pattern = f"{word}(?<={head}{rare}{word})"
-        if head != marked:  # not after a letter or digit, unless that ends an escape such as \n or %20
-            before = f"{head}{rare}{word}"
-            pattern += rf"(?:(?<![A-Za-z0-9]{before})|(?<=\\[nrtbf]{before})|(?<=%[0-9A-Fa-f]{{2}}{before}))"
-        width = len(re.sub(r"\[.*?\]", "x", head))
-        rows.setdefault(rare, []).append((kind, width, f"{pattern}({tail.removeprefix(rare + word)})"))
-    for rare, group in rows.items():
-        kinds, heads, patterns = zip(*group, strict=True)
-        yield _KeyPattern(
-            re.compile(f"{rare}{_RARE_CHAR_GUARD.get(rare, '')}(?:{'|'.join(patterns)})", re.ASCII), kinds, heads
-        )
-
-
-# -- patterns: secrets recognised by their name. They run on the lower-case text; the group `v` is the secret.
-
-_QUOTE: Final = r"\\{0,8}+[\"']"  # with the backslashes of escaped JSON
-_BLANK: Final = r"[ \t]{0,4}+"
-# `=`, `=>`, `: `, `": "`, `: str = `, `%3D`. `t`: not a bare colon, which prose has too ("invalid token: identifier").
-_ASSIGN: Final = (
-    rf"(?:(?P<t>{_QUOTE}{_BLANK}[:=]|{_BLANK}(?:: ?str ?)?+=|%3[ad])|{_BLANK}:)>?{_BLANK}[\[(]?+(?:b(?=[\"']))?+"
-)
-# Or the comma between the name and the value of a header in a list (which may also be a list of names).
-_LISTED: Final = rf"(?:{_ASSIGN}|{_QUOTE}, ?(?:b(?=[\"']))?+)"
-_CHAR: Final = r"[^\s\"'\\&,;<>(){}\[\]|]"
-# Not a word of prose: contains a digit, or is very long.
-_RANDOM: Final = rf"(?:(?={_CHAR}{{8}})[^\s\"'\\&,;<>(){{}}\[\]|0-9]{{0,39}}+[0-9]|{_CHAR}{{16}})"
-# Stricter, because prose often follows "Bearer".
-_BEARER: Final = r"(?:(?=[a-z._~+/-]{0,39}+[0-9=])[a-z0-9._~+/=-]{8}|[a-z0-9._~+/=-]{24})[a-z0-9._~+/=-]*+"
-# Excludes placeholders and references to a value elsewhere; the whole value must match, not the start of a password.
-_NOT_A_PLACEHOLDER: Final = (
-    r"(?!<secret:|\$[{(]|\{\{|(?:\*++|none|null|nil|true|false|required|missing|invalid|incorrect|must|is|not|empty"
-    r"|str|string|unset|os|self|settings|config|env|args|getenv)(?(q)\\*+[\"']|(?:[\s\"'\\,;.)}\]]|$)))"
-)
-# Up to the closing quote, across other and escaped quotes; a JSON or repr string contains no line break.
-_QUOTED: Final = r"(?:[^\\\"'\n]++|(?!(?P=q))(?:\\++[\"']?|[\"']))*+"
-
-
-def _value(bare: str, check: str = "") -> str:
-    return rf"(?P<q>{_QUOTE})?+{check}{_NOT_A_PLACEHOLDER}(?P<v>(?(q){_QUOTED}|(?:{bare})))"
-
-
-# The letters before "key" where it is a credential (api, access, secret, private, auth, account, subscription, signing,
-# master, license, admin, client, service), as opposed to a primary key or a cache key.
-_BEFORE_KEY: Final = "(?:api|ess|ret|ate|uth|unt|ion|ing|ter|nse|min|ent|ice)"
-_NEVER_SURE: Final = "(?P<s>(?!))?"
-# Secret names by marker. Without the group `s` the name is often harmless, and the value must look like a secret.
-_SECRET_NAMES: Final = {
-    "key": rf"key(?=[\"'\\ \t:=%])(?:(?P<s>(?<={_BEFORE_KEY}key)|(?<={_BEFORE_KEY}[_ .-]key))|(?<=[?&;]key)|(?<=u0026key))",
-    "token": "token(?P<s>(?<=[a-z0-9_-]token))?",
-    "secret": "secret(?<!<secret)(?P<s>)",
-    "sig": f"sig(?:nature)?+{_NEVER_SURE}",
-    "credential": f"credential(?<=[_-]credential)s?+{_NEVER_SURE}",
-}
-# Excludes a passed variable, such as `token=self.token` in the source lines of a traceback.
-_VALUE_CHECK: Final = (
-    rf"(?(t)(?(s)(?={_CHAR}{{6}})|(?={_RANDOM}))|(?={_RANDOM}))"
-    r"(?!(?:[a-z]{1,24}[_.]){0,4}(?:key|token|secret)(?![a-z0-9=]))"
-)
-_SCHEMES: Final = "bearer|basic|token|apikey|key|negotiate"
-_MULTIPART_SCHEMES: Final = "digest|oauth|hawk|aws4-hmac-sha256"  # authorization schemes with several parameters
-
-
-class _NamedSecret(NamedTuple):
-    kind: str
-    mark: str  # the pattern runs only on a text that contains this substring
-    pattern: str
-
-
-@lru_cache(maxsize=32)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-_NAMED_SECRETS: Final = (
-    # With its body; up to the end of the text if that is truncated.
-    _NamedSecret(
-        "private-key",
-        "private",
-        r"(?P<v>-----begin [a-z0-9 ]{0,40}private key[a-z ]{0,8}-----"
-        r"(?:[^-]++|-(?!----end ))*+(?:-----end [a-z0-9 ]{0,60}-----)?)",
-    ),
-    # Only the password of a URL: user and host are useful for diagnosis.
-    _NamedSecret("password", "@", r":\\?/\\?/[^\s/?#@:\"'<>\\]{0,128}:(?P<v>[^\s/?#@\"'<>\\]{1,1024})@"),
-    # curl -u bob:hunter2, also in an argument list. Not -u 1000:1000.
-    _NamedSecret(
-        "password",
-        "curl",
-        rf"(?<![\w-])(?:-u|--(?:proxy-)?user)(?:[ =]{{1,4}}|{_QUOTE}, ?)?+(?P<q>{_QUOTE})?+(?![0-9]++:[0-9]++(?![\w]))"
-        rf"[^\s:\"'\\]{{1,128}}+:{_NOT_A_PLACEHOLDER}(?P<v>(?(q){_QUOTED}|[^\s\"'\\]++))",
-    ),
-    # <password>hunter2</password>; also with attributes or CDATA
-    _NamedSecret(
-        "password",
-        "</",
-        r"(?P<n>password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key)(?:[ \t][^<>]{0,60}+)?+>"
-        r"(?:<!\[cdata\[)?+(?P<v>[^<>\]]{1,1024}+)(?=(?:\]\]>)?</[a-z0-9_:.-]{0,40}?(?P=n)>)",
-    ),
-    # The addresses of webhooks: whoever has one may post.
-    _NamedSecret(
-        "webhook",
-        "hook",
-        r"(?:hooks\.slack\.com\\?/(?:services|workflows|triggers)|discord(?:app)?\.com\\?/api(?:\\?/v[0-9]{1,2})?\\?/webhooks\\?/[0-9]{5,20}"
-        r"|webhook\.office\.com\\?/webhookb2)\\?/(?P<v>(?:[^\s\"'\\<>?#]|\\/){8,}+)",
-    ),
-    _NamedSecret(
-        "authorization",
-        "authorization",
-        rf"authorization{_LISTED}"
-        + _value(
-            rf"(?:{_MULTIPART_SCHEMES}) [^\r\n\\]++|(?:(?:{_SCHEMES}) {{1,4}})?+{_CHAR}++",
-            rf"(?=(?:{_MULTIPART_SCHEMES}) |(?:{_SCHEMES}) {{1,4}}{_CHAR}{{6}}|{_RANDOM})",
-        ),
-    ),
-    _NamedSecret(
-        "cookie",
-        "cookie",
-        rf"cookie{_LISTED}(?=(?:{_QUOTE})?[^\s\"'\\=]{{1,80}}=)" + _value(r"(?:=\"[^\"\r\n]*+\"|[^\r\n\"'\\])*+"),
-    ),
-    _NamedSecret("bearer", "bearer", rf"bearer(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
-    _NamedSecret("basic", "basic", rf"basic(?:[ ]{{1,4}}|%20|\+)(?P<v>{_BEARER})"),
-    *(
-        _NamedSecret("password", name, rf"{name}{_ASSIGN}" + _value(r"[^\s\"'\\]++"))
-        for name in ("password", "passwd", "passphrase", "pwd")
-    ),
-    *(
-        _NamedSecret("named", mark, name + _LISTED + _value(f"{_CHAR}++", _VALUE_CHECK))
-        for mark, name in _SECRET_NAMES.items()
-    ),
-    # --password hunter2, also in an argument list. Not prose such as "use --token instead".
-    _NamedSecret(
-        "argument",
-        "--",
-        r"--[a-z0-9]++(?:-[a-z0-9]++)*+"
-        r"(?:(?<=password)|(?<=passwd)|(?<=passphrase)|(?<=-pwd)|(?<=token)|(?<=secret)|(?<=api-key)|(?<=apikey)|(?<=access-key)|(?<=secret-key))"
-        rf"(?:[ ]{{1,4}}|{_QUOTE},[ ]?)(?=(?:{_QUOTE})?(?:[a-z]{{0,39}}[^a-z\s\"'\\.,:;)-]|{_CHAR}{{16}}))"
-        + _value(r"[^\s\"'\\]++"),
-    ),
-)
-
-
 def _replace_secrets(text: str, flat: bytes) -> str:
     spans = _secret_spans(flat)
     if not spans:
@@ -397,7 +173,7 @@ def _secret_spans(flat: bytes) -> list[_Span]:
     spans: list[_Span] = []
     plain = flat.decode()
     if "AKIA" in plain or "ASIA" in plain or _has_suspicious_run(flat, flat.translate(_RUN_CLASSES).decode()):
-        for pattern, kinds, heads in _key_patterns():
+        for pattern, kinds, heads in key_patterns():
             for count, match in enumerate(pattern.finditer(plain)):
                 if count == _MAX_MATCHES:
                     spans.append((match.start(), len(plain), "rest"))
@@ -409,9 +185,9 @@ def _secret_spans(flat: bytes) -> list[_Span]:
         spans += [(*word.span(), "aws-secret") for word in islice(words, _MAX_MATCHES)]
         spans += [(word.start(), len(plain), "rest") for word in islice(words, 1)]
     lowered = plain.lower()
-    for kind, mark, pattern_text in _NAMED_SECRETS:
+    for kind, mark, pattern_text in NAMED_SECRETS:
         if mark in lowered:
-            for count, match in enumerate(_compiled(pattern_text).finditer(lowered)):
+            for count, match in enumerate(compiled(pattern_text).finditer(lowered)):
                 if count == _MAX_MATCHES:
                     spans.append((match.start(), len(lowered), "rest"))
                     break
