@@ -59,7 +59,15 @@ def assert_harmless(shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("log",), ("log", "--json"), ("report", "failures"), ("report", "--json"), ("journal", "check")]
+    "command",
+    [
+        ("log",),
+        ("log", "--json"),
+        ("report", "failures"),
+        ("report", "--json"),
+        ("journal", "check"),
+        ("journal", "export"),
+    ],
 )
 def test_reports_on_a_terminal(journal: str, command: tuple[str, ...]) -> None:
     """No report passes a control sequence of an error, a model or a project to the terminal."""

@@ -195,7 +195,11 @@ def _parse_size(text: str) -> int:
 def _open_output(out: str) -> Iterator[IO[bytes]]:
     """Open standard output, or a file that is private to its owner and replaced atomically."""
     if out == "-":
-        yield sys.stdout.buffer
+        from io import BytesIO
+
+        shown = BytesIO() if sys.stdout.isatty() else None  # a terminal gets text without control sequences
+        yield sys.stdout.buffer if shown is None else shown
+        sys.stdout.write(shown.getvalue().decode() if shown is not None else "")
         sys.stdout.flush()
         return
     import os
