@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 86_400.0
 COOKIE_SECONDS: Final = 30 * DAY_SECONDS
-MAX_FAILED_LOGINS: Final = 10  # per client address and window
+MAX_FAILED_LOGINS: Final = 10  # wrong tokens per client address and window
 FAILED_LOGIN_WINDOW_SECONDS: Final = 60.0
 TOKEN_CACHE_SECONDS: Final = 5.0  # a revoked token works for at most this long
 MIN_TOKEN_CHARS: Final = 16  # of a user-supplied token
@@ -86,20 +86,18 @@ class Authenticator:
 
     # -- login rate limit ------------------------------------------------------------------------------
 
-    def record_failed_login(self, address: str) -> None:
-        """Count a failed login from this address."""
+    def record_failed_login(self, address: str) -> float:
+        """Count a wrong token from this address; return the seconds until the next one is worth an answer, or 0.
+
+        Only wrong tokens are limited. A right token always passes: otherwise any web page could lock its owner out.
+        """
         if len(self._failures) > 10_000:  # noqa: PLR2004  # bounds the memory
             self._failures.clear()
-        self._failures[address] = [*self._recent(address), self._now()]
-
-    def lockout_seconds(self, address: str) -> float:
-        """Return the seconds until this address may log in again; 0 if it is not locked out."""
         recent = self._recent(address)
-        return (
-            recent[-MAX_FAILED_LOGINS] + FAILED_LOGIN_WINDOW_SECONDS - self._now()
-            if len(recent) >= MAX_FAILED_LOGINS
-            else 0.0
-        )
+        if len(recent) >= MAX_FAILED_LOGINS:
+            return recent[0] + FAILED_LOGIN_WINDOW_SECONDS - self._now()
+        self._failures[address] = [*recent, self._now()]
+        return 0.0
 
     def _recent(self, address: str) -> list[float]:
         return [at for at in self._failures.get(address, []) if self._now() - at < FAILED_LOGIN_WINDOW_SECONDS]

@@ -43,6 +43,14 @@ class SingleValue(click.types.StringParamType):
 @click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    callback=lambda _context, _option, given: tuple(map(_proxy_address, given)),
+    help="Address or network of a proxy whose X-Forwarded-For is believed. May be repeated.",
+)
+@click.option(
     "--gateway-port", type=click.IntRange(0, 65_535), help="Port of the gateway (default: from rung.toml, or 8484)."
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
@@ -103,6 +111,7 @@ def start(
     gateway_port: int | None = None,
     no_gateway: bool = False,
     crews: tuple[str, ...] = (),
+    trusted_proxies: tuple[str, ...] = (),
     world: World | None = None,
 ) -> None:
     """Serve until a signal; with scripted agents if a world is given."""
@@ -124,7 +133,7 @@ def start(
     hooks = None if world is not None else _start_hook_server()
     _print_banner(address, admin, context, gateway)
     try:
-        serve(app, context.stream, listening)
+        serve(app, context.stream, listening, trusted_proxies)
     finally:
         if hooks is not None:
             hooks.stop()
@@ -190,6 +199,19 @@ def _start_hook_server() -> ResidentThread:
     from rung.hooks.resident_server import ResidentThread
 
     return ResidentThread(default_data_dir())
+
+
+def _proxy_address(given: str) -> str:
+    """Return the address or network as uvicorn expects it; names are not resolved, and `*` would believe anybody."""
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(given)
+    except ValueError:
+        raise ConfigError(
+            "--trusted-proxy", given, "an IP address or network, such as 10.0.0.5 or 10.0.0.0/24"
+        ) from None
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -16,7 +16,7 @@ from rung.service.auth import COOKIE_NAME, add_token, revoke_token, tokens
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
-from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, TokenIn, TokenOut
+from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, LoginOut, TokenIn, TokenOut
 from rung.service.schemas.base import ActionResult
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
@@ -37,13 +37,12 @@ _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
 @router.get("/api/me")
-def me(request: Request, context: Context, principal: Reader) -> CurrentUser:
-    """The current user, their role, and the CSRF token for browser writes."""
+def me(context: Context, principal: Reader) -> CurrentUser:
+    """The current user, their role, and facts about this service."""
     configured = [model.name for model in context.policies.pick().models]
     return CurrentUser(
         name=principal.name,
         role=principal.role.value,
-        csrf=request.state.csrf,
         version=rung.__version__,
         demo=context.demo,
         journal=context.journal_location,
@@ -54,17 +53,16 @@ def me(request: Request, context: Context, principal: Reader) -> CurrentUser:
 
 
 @router.post("/api/login")
-def login(body: LoginIn, request: Request, response: Response, context: Context) -> ActionResult:
-    """Exchange a token for a session cookie."""
-    address = request.client.host if request.client is not None else ""
-    if context.auth.lockout_seconds(address) > 0:
-        raise ApiProblem(429, "too many failed logins from this address: wait a minute")
+def login(body: LoginIn, request: Request, response: Response, context: Context) -> LoginOut:
+    """Exchange a token for a session cookie and the CSRF token that every request with this cookie must send."""
     principal = context.auth.by_token(body.token)
     if principal is None:
-        context.auth.record_failed_login(address)
+        wait = context.auth.record_failed_login(request.client.host if request.client is not None else "")
+        if wait > 0:
+            raise ApiProblem(429, "too many wrong tokens from this address", retry_after=wait)
         raise ApiProblem(401, "unknown or expired token", field="token")
-    request.state.auth_middleware.set_cookie(response, principal)
-    return ActionResult(how="said")
+    csrf = request.state.auth_middleware.set_cookie(response, principal, request.url.scheme)
+    return LoginOut(csrf=csrf)
 
 
 @router.post("/api/logout")
