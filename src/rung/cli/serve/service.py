@@ -172,9 +172,15 @@ def _build_context(
         world.begin(journal)
         replayers.replayers.insert(0, world)
     shown = CrewTables(crews if world is None else world.crews)
-    demo = world is not None
     return AppContext(
-        journal, Authenticator(journal, admin), EventBroadcaster(journal), policies, replayers, place, demo, shown
+        journal=journal,
+        auth=Authenticator(journal, admin),
+        stream=EventBroadcaster(journal),
+        policies=policies,
+        replayers=replayers,
+        journal_location=journal.backend.url,
+        demo=world is not None,
+        crews=shown,
     ), admin
 
 

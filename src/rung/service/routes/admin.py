@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 import rung
 from rung.core.domain.errors import ConfigError
 from rung.service.app_context import Admin, AppContext, Context, Reader
-from rung.service.auth import COOKIE_NAME, add_token, revoke_token, tokens
+from rung.service.auth import COOKIE_NAME, Role, add_token, revoke_token, tokens
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
@@ -84,7 +84,7 @@ def logout(response: Response, _: Reader) -> ActionResult:
 )
 async def events(
     context: Context,
-    _: Reader,
+    principal: Reader,
     session: _Short = "",
     project: _Short = "",
     incident: _Short = "",
@@ -98,7 +98,9 @@ async def events(
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # fits 64 bits
             raise ApiProblem(422, "Last-Event-ID: must be the id of an event, a number", field="Last-Event-ID")
         after = int(last_event_id)
-    return EventStream(context.stream.subscribe(after, StreamFilter(incident, session, project, name)))
+    return EventStream(
+        context.stream.subscribe(after, StreamFilter(incident, session, project, name, principal.role is Role.ADMIN))
+    )
 
 
 @router.get(

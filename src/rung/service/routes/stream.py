@@ -31,6 +31,7 @@ MAX_CACHED_CHUNKS: Final = 16  # joined chunks shared by listeners at the same p
 POLL_SECONDS: Final = 0.1
 KEEPALIVE_SECONDS: Final = 15.0  # a comment is sent after this long without an event
 MAX_TEXT_CHARS: Final = 300
+ADMIN_SUBJECTS: Final = ("token/", "notifications")  # of acts on what only administrators can read
 OMITTED_FIELDS: Final = frozenset(
     {
         "v",
@@ -60,6 +61,7 @@ class StreamEntry(NamedTuple):
     project: str
     name: str
     payload: bytes
+    signal: bytes | None = None  # of an act: for listeners who may not read the audit trail
 
 
 class StreamFilter(NamedTuple):
@@ -69,10 +71,14 @@ class StreamFilter(NamedTuple):
     session: str = ""
     project: str = ""
     name: str = ""
+    is_admin: bool = False
 
-    def matches(self, entry: StreamEntry) -> bool:
-        """Return whether the filter accepts this entry."""
-        return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
+    def payload(self, entry: StreamEntry) -> bytes:
+        """Return what this listener gets of an entry. Everybody's page reloads after an act; who did what is audit."""
+        if entry.signal is not None:
+            return entry.payload if self.is_admin else entry.signal
+        wanted = zip(self[:4], entry[2:6], strict=True)
+        return entry.payload if all(not want or want == found for want, found in wanted) else b""
 
 
 class EventBroadcaster:
@@ -129,7 +135,8 @@ class EventBroadcaster:
         for audit in acts_after(self._journal, self._last_audit_seq, self._page_size):
             self._last_audit_seq = audit.seq
             data = json.dumps({"at": audit.at, "who": audit.who, "action": audit.action, "subject": audit.subject})
-            found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode()))
+            signal = b"" if audit.subject.startswith(ADMIN_SUBJECTS) else b"event: act\ndata: {}\n\n"
+            found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode(), signal))
         return found
 
     # -- event loop -----------------------------------------------------------------------------------
@@ -191,9 +198,7 @@ class EventBroadcaster:
             if len(self._chunk_cache) >= MAX_CACHED_CHUNKS:
                 self._chunk_cache.clear()
             entries = self._ring[position - self._ring[0].position :]
-            self._chunk_cache[key] = b"".join(
-                entry.payload for entry in entries if entry.name == "act" or stream_filter.matches(entry)
-            )
+            self._chunk_cache[key] = b"".join(map(stream_filter.payload, entries))
         return self._chunk_cache[key]
 
     async def _catch_up(self, since: int, last: int, stream_filter: StreamFilter) -> AsyncIterator[bytes]:
@@ -203,7 +208,7 @@ class EventBroadcaster:
                 return
             since = rows[-1].seq
             entries = (StreamEntry(0, row.seq, *_filter_fields(row), encode_event(row)) for row in rows)
-            chunk = b"".join(entry.payload for entry in entries if stream_filter.matches(entry))
+            chunk = b"".join(map(stream_filter.payload, entries))
             if chunk:
                 yield chunk
 
