@@ -10,7 +10,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
 from rung.service.auth import COOKIE_NAME, COOKIE_SECONDS, Role
-from rung.service.problems import problem_response
+from rung.service.limits import MAX_REQUESTS, MAX_REQUESTS_PER_TOKEN, ConcurrencyLimit
+from rung.service.problems import ApiProblem, problem_response
 from rung.wiring.request_origin import check_host, check_origin
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rung.service.auth import Authenticator, Principal
 
 PUBLIC_PATHS: Final = frozenset({"/healthz", "/readyz", "/api/login"})
+STREAM_PATH: Final = "/api/events"  # open as long as a page is; its cost per listener is low
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 HOW_TO_SIGN_IN: Final = "open the address that `rung serve` printed, or send `Authorization: Bearer TOKEN`"
 MAX_BODY_BYTES: Final = 1_048_576
@@ -53,6 +55,7 @@ class AuthMiddleware:
         self.app = app
         self.access = auth
         self.hosts = frozenset(host.lower() for host in hosts)
+        self.requests = ConcurrencyLimit("requests", MAX_REQUESTS, MAX_REQUESTS_PER_TOKEN)
         self.wide = allow_ip_hosts  # accept IP addresses as Host: unlike names, they cannot be DNS-rebound
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +71,15 @@ class AuthMiddleware:
         if rejection is not None:
             await rejection(scope, receive, send)
             return
-        await self.app(scope, _limit_body(receive), send)
+        principal = scope["state"].get("principal")
+        if principal is None or scope["path"] == STREAM_PATH:
+            await self.app(scope, _limit_body(receive), send)
+            return
+        try:
+            with self.requests.slot(principal):
+                await self.app(scope, _limit_body(receive), send)
+        except ApiProblem as problem:  # no slot is free; the app answers its own problems
+            await problem.response()(scope, receive, send)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> Response | None:
         """Reject unknown host names (DNS rebinding), cross-origin requests, and paths that no file or name can have."""
@@ -203,8 +214,6 @@ def _client_address(scope: Scope) -> str:
 def require_role(role: Role) -> Callable[..., Principal]:
     """Return a FastAPI dependency that yields the user and requires this role."""
     from fastapi import Request
-
-    from rung.service.problems import ApiProblem
 
     def check(request: Request) -> Principal:
         principal: Principal = request.state.principal

@@ -75,6 +75,10 @@ class ApiProblem(Exception):
         self.field = field
         self.headers = {"retry-after": str(max(1, round(retry_after)))} if retry_after > 0 else None
 
+    def response(self) -> Response:
+        """Return the problem response."""
+        return problem_response(self.status, self.detail, field=self.field, headers=self.headers)
+
 
 def problem_response(
     status: int,
@@ -97,7 +101,7 @@ def install_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ApiProblem)
     async def _problem(_: Request, error: ApiProblem) -> Response:
-        return problem_response(error.status, error.detail, field=error.field, headers=error.headers)
+        return error.response()
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:

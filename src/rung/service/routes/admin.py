@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -11,8 +9,9 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Context, Reader
+from rung.service.app_context import Admin, Context, Reader
 from rung.service.auth import COOKIE_NAME, Role, add_token, revoke_token, tokens
+from rung.service.export_response import ExportResponse
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
@@ -31,7 +30,6 @@ MEDIA_TYPES: Final = {
     exporting.ExportFormat.JSONL: "application/x-ndjson",
     exporting.ExportFormat.PARQUET: "application/vnd.apache.parquet",
 }
-CHUNK_BYTES: Final = 64 * 1024
 MAX_PROJECTS: Final = 200  # offered as filters
 _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
@@ -115,7 +113,7 @@ async def events(
 )
 def export(
     context: Context,
-    _: Reader,
+    principal: Reader,
     format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # the query parameter's name
     what: Annotated[str, Query(max_length=20)] = "attempts",
     since: float | None = None,
@@ -123,30 +121,20 @@ def export(
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
-) -> StreamingResponse:
-    """Export attempts, incidents or events as CSV, JSON lines or Parquet."""
+) -> ExportResponse:
+    """Export attempts, incidents or events as CSV, JSON lines or Parquet; a few at a time."""
     if format not in tuple(exporting.ExportFormat):
         raise ConfigError("format", format, "one of " + ", ".join(exporting.ExportFormat))
     if what not in tuple(exporting.ExportSubject):
         raise ConfigError("what", what, "one of " + ", ".join(exporting.ExportSubject))
     export_format, subject = exporting.ExportFormat(format), exporting.ExportSubject(what)
     where = ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None)
-    return StreamingResponse(
-        _export_chunks(context, export_format, subject, where),
+    return ExportResponse(
+        lambda file: exporting.export(context.journal, subject, export_format, file, where),
+        context.heavy.slot(principal),
         media_type=MEDIA_TYPES[export_format],
         headers={"content-disposition": f'attachment; filename="rung-{subject}.{export_format}"'},
     )
-
-
-def _export_chunks(
-    context: AppContext, export_format: exporting.ExportFormat, subject: exporting.ExportSubject, where: ReportFilter
-) -> Iterator[bytes]:
-    """Write the export to a temporary file first: it may be larger than memory."""
-    with tempfile.TemporaryFile() as file:
-        exporting.export(context.journal, subject, export_format, file, where)
-        file.seek(0)
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
 
 
 @router.get("/api/audit")

@@ -90,14 +90,15 @@ def validate(policy: PolicyIn, context: Context, _: Reader, project: str = "") -
 
 
 @router.post("/backtest")
-def backtest(body: BacktestIn, context: Context, _: Reader) -> BacktestOut:
+def backtest(body: BacktestIn, context: Context, principal: Reader) -> BacktestOut:
     """Replay recorded incidents against a policy and compare its decisions."""
     candidate = context.policies.with_stored(policy_settings(body.policy), body.project or "")
     unreadable: list[str] = []
-    replayed = [
-        replay(events, candidate)
-        for events in ended_incidents(context.journal, unreadable, since=body.since, project=body.project)
-    ]
+    with context.heavy.slot(principal):
+        replayed = [
+            replay(events, candidate)
+            for events in ended_incidents(context.journal, unreadable, since=body.since, project=body.project)
+        ]
     total = summarize(replayed)
     differing = [
         BacktestDifference(incident=found.incident, words=found.describe(), was=str(found.was_status or ""))
