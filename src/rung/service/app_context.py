@@ -29,6 +29,7 @@ class AppContext(NamedTuple):
     journal_location: str  # for display; without a password
     demo: bool = False
     crews: CrewTables = CrewTables()
+    webhook_hosts: frozenset[str] = frozenset()  # may be on this machine or link-local
     heavy: ConcurrencyLimit = ConcurrencyLimit("exports and backtests", MAX_HEAVY, MAX_HEAVY_PER_TOKEN)
 
 

@@ -51,6 +51,13 @@ class SingleValue(click.types.StringParamType):
     help="Address or network of a proxy whose X-Forwarded-For is believed. May be repeated.",
 )
 @click.option(
+    "--allow-webhook",
+    "webhook_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Host on this machine that the notification webhook may name. May be repeated.",
+)
+@click.option(
     "--gateway-port", type=click.IntRange(0, 65_535), help="Port of the gateway (default: from rung.toml, or 8484)."
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
@@ -112,6 +119,7 @@ def start(
     no_gateway: bool = False,
     crews: tuple[str, ...] = (),
     trusted_proxies: tuple[str, ...] = (),
+    webhook_hosts: tuple[str, ...] = (),
     world: World | None = None,
 ) -> None:
     """Serve until a signal; with scripted agents if a world is given."""
@@ -127,6 +135,7 @@ def start(
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
     context, admin = _build_context(journal_at, token, crews, world)
+    context = context._replace(webhook_hosts=frozenset(map(str.lower, webhook_hosts)))
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
     gateway = None if world is not None or no_gateway else _start_gateway(context, gateway_port, any_port=port == 0)
