@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.domain.errors import ConfigError
-from rung.service.auth import Authenticator, Role, add_token, admin_token, revoke_token
+from rung.service.auth import Authenticator, Role, add_token, revoke_token
+from rung.service.token_file import admin_token
 from tests.service.conftest import TOKEN, eventually
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def test_tokens_end(journal: Journal) -> None:
     clock.now += 2 * 86_400
     assert access.by_token(token) is None
     assert revoke_token(journal, "nobody", by="test") == 0
-    for wrong in ({"name": " "}, {"role": "god"}, {"days": 0}):
+    for wrong in ({"name": " "}, {"name": "a\0b"}, {"name": "a\x1b[2J"}, {"role": "god"}, {"days": 0}):
         with pytest.raises(ConfigError):
             add_token(journal, **{"name": "x", "role": "act", "days": 1, "by": "test", **wrong})  # type: ignore[arg-type]
 

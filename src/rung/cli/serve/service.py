@@ -163,10 +163,11 @@ def _build_context(
     from rung.adapters.system.provider_client import from_environment
     from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
-    from rung.service.auth import Authenticator, admin_token
+    from rung.service.auth import Authenticator
     from rung.service.crew_tables import CrewTables
     from rung.service.replay import Replayers
     from rung.service.routes.stream import EventBroadcaster
+    from rung.service.token_file import admin_token
     from rung.store import open_journal
     from rung.wiring.journals import default_path, is_url, journal_path
     from rung.wiring.policies import PolicyStore, file_book

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
@@ -160,8 +160,10 @@ def make_token(body: TokenIn, context: Context, principal: Admin) -> TokenOut:
     return TokenOut(name=made.name, role=made.role.value, made_at=made.made_at, ends_at=made.ends_at, token=token)
 
 
-@router.delete("/api/tokens/{name}")
-def drop_token(name: str, context: Context, principal: Admin) -> ActionResult:
+@router.delete("/api/tokens/{name:path}")
+def drop_token(
+    name: Annotated[str, Path(min_length=1, max_length=100)], context: Context, principal: Admin
+) -> ActionResult:
     """Revoke all tokens of this name, and the cookies issued for them."""
     if not revoke_token(context.journal, name, by=principal.name):
         raise ApiProblem(404, f"there is no token named {name[:100]!r}")

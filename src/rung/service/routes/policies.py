@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Path, Response
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
@@ -14,6 +14,7 @@ from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
 from rung.service.app_context import Admin, Context, Reader
+from rung.service.if_match import IfMatch, expected_version
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.schemas.policies import (
     BacktestDifference,
@@ -39,9 +40,6 @@ router = APIRouter(prefix="/api", tags=["policies"], responses=PROBLEM_RESPONSES
 
 MAX_DIFFERENCES: Final = 100  # in a backtest response, the newest
 Project = Annotated[str, Path(min_length=1, max_length=200)]
-IfMatch = Annotated[
-    str | None, Header(description='ETag of the version to replace, such as "3"; "0" if there is none yet.')
-]
 
 
 @router.get("/retry-policy")
@@ -155,17 +153,11 @@ def _read(context: AppContext, project: str, response: Response) -> PolicyOut:
 def _replace(
     context: AppContext, project: str, policy: PolicyIn, principal: str, if_match: str | None, response: Response
 ) -> PolicyOut:
-    if if_match is None:
-        raise ApiProblem(
-            428, 'If-Match is required: send the ETag of the version to replace ("0" if there is none yet)'
-        )
-    version = if_match.removeprefix("W/").strip('"')
-    if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # fits an integer column
-        raise ApiProblem(412, "If-Match must be the ETag of the version that was read", field="If-Match")
+    version = expected_version(if_match)
     table = policy_settings(policy)
     candidate = context.policies.with_stored(table, project)
     stored = put_setting(
-        context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=int(version)
+        context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=version
     )
     response.headers["etag"] = f'"{stored.version}"'
     return policy_out(candidate, project or "default", stored)
