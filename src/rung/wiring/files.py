@@ -65,13 +65,17 @@ def load_rules(path: str | Path) -> None:
 
 def read_table(path: str | Path) -> dict[str, Any]:
     """Read a TOML file; raise FileError if it cannot be read or parsed."""
-    import tomllib
+    from rung.core.text.toml_document import MAX_TOML_BYTES, TomlError, parse_toml
 
     try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_TOML_BYTES + 1)
+        if len(content) > MAX_TOML_BYTES:
+            raise FileError(path, f"is too large; the limit is {MAX_TOML_BYTES:,} bytes")
+        return parse_toml(content.decode("utf-8-sig"))
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise FileError(path, f"is not UTF-8: byte {error.object[error.start]:#04x} at {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
+    except TomlError as error:
         raise FileError(path, f"is not TOML: {error}") from None

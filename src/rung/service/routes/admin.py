@@ -16,7 +16,7 @@ from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
 from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, LoginOut, TokenIn, TokenOut
-from rung.service.schemas.base import ActionResult
+from rung.service.schemas.base import ActionResult, Moment
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
@@ -116,8 +116,8 @@ def export(
     principal: Reader,
     format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # the query parameter's name
     what: Annotated[str, Query(max_length=20)] = "attempts",
-    since: float | None = None,
-    until: float | None = None,
+    since: Moment = None,
+    until: Moment = None,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,

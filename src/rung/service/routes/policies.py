@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Response
@@ -13,6 +12,7 @@ from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, wo
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
+from rung.core.text.toml_document import TomlError, check_document, parse_toml
 from rung.service.app_context import Admin, Context, Reader
 from rung.service.if_match import IfMatch, expected_version
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
@@ -181,7 +181,12 @@ def policy_settings(policy: PolicyIn) -> dict[str, Any]:
     """Return the settings of a request: its TOML or settings, overridden by the named fields."""
     if policy.toml is not None and policy.settings is not None:
         raise ApiProblem(422, "`toml` and `settings` are mutually exclusive", field="toml")
-    table = _parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
+    try:
+        table = parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
+        check_document(table)
+    except TomlError as error:
+        field = "settings" if policy.toml is None else "toml"
+        raise ApiProblem(422, f"{field}: {error}", field=field) from None
     fields = policy.model_dump(by_alias=True, exclude_none=True)
     for field, key in FIELD_NAMES.items():
         if field not in fields:
@@ -195,13 +200,6 @@ def policy_settings(policy: PolicyIn) -> dict[str, Any]:
         else:
             table[outer] = fields[field]
     return table
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ApiProblem(422, f"toml: invalid TOML: {error}", field="toml") from None
 
 
 def _field_name(key: str) -> str:
