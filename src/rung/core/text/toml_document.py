@@ -39,13 +39,16 @@ def parse_toml(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except RecursionError:
         raise TomlError(_TOO_DEEP) from None
-    except ValueError as error:  # a syntax error, a date that does not exist, an integer with thousands of digits
+    except tomllib.TOMLDecodeError as error:
         raise TomlError(str(error)) from None
+    except ValueError:  # Python converts no integer of thousands of digits
+        raise TomlError(_TOO_LARGE) from None
     check_document(table)
     return table
 
 
 _TOO_DEEP: Final = f"it is nested too deeply; the limit is {MAX_TOML_DEPTH} levels"
+_TOO_LARGE: Final = "an integer does not fit into 64 bits"
 
 
 def check_document(table: dict[str, Any]) -> None:
@@ -63,7 +66,7 @@ def check_document(table: dict[str, Any]) -> None:
             elif isinstance(value, list):
                 inner.extend(value)
             elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-                raise TomlError("an integer does not fit into 64 bits")
+                raise TomlError(_TOO_LARGE)
             elif isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
                 raise TomlError("a text is not valid Unicode")
         level = inner

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import Response
 
 from rung.store.queries.live import acts_after, last_act, last_event, streamed_events
+from rung.store.read_models.event_body import shown_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -222,7 +223,7 @@ def encode_event(row: StreamedEvent) -> bytes:
     seq, incident, n, at, name, body, project, session, status = row
     data = {
         "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project, "session": session,
-        "status": status, "event": shorten(json.loads(body), whole=True),
+        "status": status, "event": shorten(shown_event(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
