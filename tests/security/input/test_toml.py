@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 from click.testing import CliRunner
-from hypothesis import strategies as st
 
 from rung.cli.group import root
-from rung.core.domain.errors import ConfigError
-from rung.core.policy.parser import FILE_KEYS, POLICY_KEYS, parse_policy_file
-from rung.core.text.toml_document import MAX_TOML_BYTES, MAX_TOML_DEPTH, TomlError, check_document, parse_toml
+from rung.core.text.toml_document import parse_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EXAMPLES = int(os.environ.get("RUNG_FUZZ_EXAMPLES", "150"))
-fuzzing = hypothesis.settings(
-    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
-)
 ODD = {
     "deep array": ("a = " + "[" * 100_000, "nested too deeply"),
     "deep inline table": ("a = " + "{b = " * 100_000, "nested too deeply"),
@@ -55,44 +45,3 @@ def test_what_is_deep_only_in_texts() -> None:
     dots = "." * 500
     text = f'a = "{dots}" # {dots}\nb = \'{dots}\'\nc = """\n{dots}\\" {dots}"""\nd = \'\'\'{dots}\'\'\'\n"{dots}" = 1'
     assert parse_toml(text) == tomllib.loads(text)
-
-
-@fuzzing
-@hypothesis.given(st.text(st.sampled_from("ab.=[]{}\"'#\\\n ,1_-x\0é"), max_size=200) | st.text(max_size=100))
-def test_as_the_standard_parser(text: str) -> None:
-    """Within the limits the result is the standard parser's, and every refusal is a TomlError."""
-    try:
-        expected = tomllib.loads(text)
-    except ValueError:
-        with pytest.raises(TomlError):
-            parse_toml(text)
-        return
-    assert parse_toml(text) == expected
-    assert len(text) <= MAX_TOML_BYTES
-    assert text.count(".") < MAX_TOML_DEPTH * 200
-
-
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=20)
-    | st.dates()
-    | st.sampled_from(POLICY_KEYS),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(POLICY_KEYS) | st.text(max_size=5), inner)
-    ),
-    max_leaves=10,
-)
-
-
-@fuzzing
-@hypothesis.given(
-    st.dictionaries(st.sampled_from(FILE_KEYS), st.dictionaries(st.sampled_from(POLICY_KEYS), values) | values)
-)
-def test_any_table(table: dict[str, object]) -> None:
-    """A policy file with any values is read, or refused by a ConfigError or a TomlError; nothing else is raised."""
-    with suppress(ConfigError, TomlError):
-        check_document(table)
-        parse_policy_file(table)
