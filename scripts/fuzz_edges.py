@@ -21,7 +21,7 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:  # noqa: PLR2004  # the program and the target
         sys.exit(f"fuzz_edges: TARGET must be one of {', '.join(TARGETS)}")
     target, seconds = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "60"  # noqa: PLR2004  # as above
-    options = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=60", "-rss_limit_mb=4096"]
+    options = [f"-max_total_time={seconds}", "-max_len=4096", "-len_control=0", "-timeout=60", "-rss_limit_mb=4096"]
     fuzz_one_input = TARGETS[target].hypothesis.fuzz_one_input  # type: ignore[attr-defined]  # set by hypothesis.given
     atheris.Setup([sys.argv[0], *options], fuzz_one_input)
     atheris.Fuzz()

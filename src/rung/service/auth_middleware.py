@@ -191,7 +191,7 @@ def _csrf(scope: Scope, headers: Headers) -> str:
     given = headers.get("x-rung-csrf", "")
     if given or scope["path"] != "/api/export":
         return given
-    return parse_qs(scope["query_string"].decode("latin-1")).get("csrf", [""])[0]
+    return str(parse_qs(scope["query_string"].decode("latin-1")).get("csrf", [""])[0])
 
 
 def _bearer(headers: Headers) -> str:

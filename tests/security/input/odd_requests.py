@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rung.service.app import make_api
 
-EXAMPLES = int(os.environ.get("RUNG_FUZZ_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("RUNG_FUZZ_EXAMPLES", "60"))
 FUZZING = hypothesis.settings(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
 )

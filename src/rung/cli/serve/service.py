@@ -134,7 +134,11 @@ def start(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    context, admin = _build_context(journal_at, token, crews, world)
+    try:
+        context, admin = _build_context(journal_at, token, crews, world)
+    except BaseException:
+        listening.close()
+        raise
     context = context._replace(webhook_hosts=frozenset(map(str.lower, webhook_hosts)))
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
