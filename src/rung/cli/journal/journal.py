@@ -32,11 +32,11 @@ def command() -> None:
 @json_option
 def where(*, journal_at: str | None, as_json: bool) -> None:
     """Print which journal is used, and which setting chose it."""
-    from rung.wiring.journals import exists, is_url, locate
+    from rung.wiring.journals import exists, is_url, locate, shown_location
 
     at, chosen_by = locate(journal_at)
     there = exists(at)
-    shown = _without_password(at) if is_url(at) else at
+    shown = shown_location(at)
     if as_json:
         print_json({"journal": shown, "chosen_by": chosen_by, "exists": None if is_url(at) else there})
         return
@@ -220,7 +220,3 @@ def _open_output(out: str) -> Iterator[IO[bytes]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url)
