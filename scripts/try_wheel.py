@@ -11,7 +11,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from locked import locked_versions
 
 SMOKE_TEST = """
 import sys
@@ -32,8 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         os.environ["RUNG_JOURNAL"] = str(folder / "journal.db")  # leave the user's journal alone
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-        run([*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)])
+        run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], quiet=True)
         wheel = next(folder.glob("rung-*.whl"))
         print("wheel:", wheel.name, f"{wheel.stat().st_size // 1024} KiB")
         require_dashboard(zipfile.ZipFile(wheel).namelist(), "the wheel")
@@ -42,7 +41,9 @@ def main() -> None:
             require_dashboard(sdist.getnames(), "the sdist")
         venv.create(folder / "env", with_pip=True)
         python, rung = folder / "env/bin/python", folder / "env/bin/rung"
-        install = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+        pins = folder / "pins.txt"
+        pins.write_text("".join(f"{name}=={version}\n" for name, version in locked_versions().items()))
+        install = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install", "-c", str(pins)]
 
         run([*install, str(wheel)])
         run([str(python), "-W", "error", "-c", SMOKE_TEST])

@@ -1,6 +1,6 @@
 // Client of the service's public API. URLs are relative to the page.
 import { signal } from "@preact/signals";
-import type { CurrentUser } from "./wire";
+import type { CurrentUser, LoginOut } from "./wire";
 
 /** A rejected or failed request; `message` can be shown to the user. */
 export class ApiError extends Error {
@@ -51,12 +51,11 @@ interface Options {
 }
 
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<ApiResponse<T>> {
-  const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
+  const headers: Record<string, string> = { Accept: "application/json", ...csrfHeader(), ...options.headers };
   const init: RequestInit = { method, headers, credentials: "same-origin" };
   if (options.signal) init.signal = options.signal;
   if (method !== "GET") {
     headers["Content-Type"] = "application/json";
-    headers["X-Rung-CSRF"] = (me.peek() ?? (await loadMe())).csrf;
     init.body = JSON.stringify(options.body ?? {});
   }
   let response: Response;
@@ -75,7 +74,7 @@ export async function call<T>(method: string, path: string, options: Options = {
 /** Loads the identity and permissions of this browser. */
 export async function loadMe(): Promise<CurrentUser> {
   const requestedAt = Date.now();
-  const response = await fetch(address("me"), { credentials: "same-origin" }).catch(() => null);
+  const response = await fetch(address("me"), { headers: csrfHeader(), credentials: "same-origin" }).catch(() => null);
   if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
   if (!response.ok) throw await toApiError(response);
   const date = Date.parse(response.headers.get("Date") ?? "");
@@ -85,12 +84,42 @@ export async function loadMe(): Promise<CurrentUser> {
   return (me.value = (await response.json()) as CurrentUser);
 }
 
-/** Exchanges a token for a session cookie. */
+/** The CSRF token of this browser's session. Unlike a cookie, no other port of this host ever sees it. */
+let csrf: string | null = null;
+const CSRF_KEY = "rung-csrf";
+
+export function csrfToken(): string {
+  try {
+    return localStorage.getItem(CSRF_KEY) ?? ""; // another tab may have signed in again
+  } catch {
+    return csrf ?? ""; // storage is disabled: the session lasts as long as this page
+  }
+}
+
+export function csrfHeader(): Record<string, string> {
+  return { "X-Rung-CSRF": csrfToken() };
+}
+
+/** Signs in with the token of the printed address, and removes it from the address bar. */
+export async function signInByAddress(): Promise<void> {
+  const token = new URLSearchParams(location.search).get("token");
+  if (token === null) return;
+  history.replaceState(null, "", location.pathname + location.hash);
+  await signIn(token).catch(() => (signedOut.value = true));
+}
+
+/** Exchanges a token for a session cookie and its CSRF token. */
 export async function signIn(token: string): Promise<void> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch(address("login"), init).catch(() => null);
   if (!response) throw new ApiError(0, "Cannot reach the service. Is `rung serve` still running?");
   if (!response.ok) throw await toApiError(response);
+  csrf = ((await response.json()) as LoginOut).csrf;
+  try {
+    localStorage.setItem(CSRF_KEY, csrf);
+  } catch {
+    // storage is disabled
+  }
   await loadMe();
 }
 

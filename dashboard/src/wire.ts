@@ -148,7 +148,6 @@ export interface CrewOut {
 export interface CurrentUser {
   name: string;
   role: "read" | "act" | "admin";
-  csrf: string;
   version: string;
   demo: boolean;
   journal: string;
@@ -342,6 +341,11 @@ export interface LastFailure {
 /** A login request. */
 export interface LoginIn {
   token: string;
+}
+
+/** The secret of a browser's session, beside its cookie: browsers send cookies to every port of a host. */
+export interface LoginOut {
+  csrf: string;
 }
 
 /** An error message and its number of occurrences. */

@@ -34,7 +34,11 @@ def pages() -> dict[str, str]:
         "records the id, so the effect of a prompt can be measured. The `prompts` table of a [policy](policy.md) "
         "overrides a prompt by id."
     )
-    fields = f"Placeholders: {codes('{' + field + '}' for field in FIELDS)}. Other text in braces is not replaced."
+    fields = (
+        f"Placeholders: {codes('{' + field + '}' for field in FIELDS)}. Other text in braces is not replaced. Errors, "
+        "stacks, outputs and earlier errors become blocks of quoted data (`> ` before each line) on lines of their own, "
+        "because whoever causes an error writes its text; missing parts and steps stay on one line."
+    )
     return {"prompts.md": page("Recovery prompts", intro, fields, *parts)}
 
 

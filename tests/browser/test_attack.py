@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import urllib.error
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -87,3 +89,48 @@ def test_a_name_bent_to_this_machine(service: Service, browser: Browser) -> None
         assert answer.status == 421
     finally:
         context.close()
+
+
+def test_a_port_next_door(service: Service, browser: Browser) -> None:
+    """A server on another port of this host receives the cookie from the browser and can do nothing with it."""
+    received: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(service.sign_in)
+    expect(page.locator("nav").first).to_be_visible()
+    context.new_page().goto(f"http://127.0.0.1:{server.server_address[1]}/")
+    server.shutdown()
+    server.server_close()
+    assert any("rung=" in cookie for cookie in received), "the browser did not send the cookie to the other port"
+    stolen = urllib.request.Request(f"{service.address}api/me", headers={"Cookie": received[0]})
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(stolen, timeout=20)
+    context.close()
+
+
+def test_a_link_with_a_token_signs_nobody_in(service: Service, evil: str, browser: Browser) -> None:
+    """A page of another site that opens the dashboard with a token, or shows it as an image, signs nobody in."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(evil)
+    page.evaluate("url => { for (let n = 0; n < 20; n++) new Image().src = url + n }", f"{service.address}?token=x")
+    page.evaluate("url => { location.href = url }", service.sign_in)
+    expect(page.get_by_label("Token")).to_be_visible()
+    assert context.cookies() == []
+    page.goto(service.sign_in)
+    expect(page.get_by_label("Token")).to_be_hidden()
+    assert "token=" not in page.url
+    context.close()

@@ -84,11 +84,11 @@ def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) 
     field.fill("ftp://example.invalid/hook")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".setting .error-text")).to_contain_text("webhook")
-    field.fill("http://127.0.0.1:9/hook")
+    field.fill("http://192.0.2.9:9/hook")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Webhook saved")).to_be_visible()
     page.reload()
-    expect(field).to_have_value("http://127.0.0.1:9/hook")
+    expect(field).to_have_value("http://192.0.2.9:9/hook")
 
 
 def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[..., Page]) -> None:

@@ -210,3 +210,10 @@ def test_a_command_that_is_not_there() -> None:
 def test_no_command_is_wrong_usage() -> None:
     """A missing COMMAND is exit code 2."""
     assert run().returncode == 2
+
+
+def test_a_check_that_cannot_run(tmp_path: Path) -> None:
+    """A check command that does not exist has verified nothing: the run is partial, and the command is not run again."""
+    done = run("--no-ask", "--check", "no-such-program", "--", "sh", "-c", "echo ran >> log; echo done", cwd=tmp_path)
+    assert done.returncode == 3
+    assert (tmp_path / "log").read_text() == "ran\n"

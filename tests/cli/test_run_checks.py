@@ -143,10 +143,11 @@ def test_claims_come_before_the_judge(tmp_path: Path) -> None:
     assert not seen.exists()
 
 
-def test_a_judge_that_breaks_lets_it_pass(tmp_path: Path) -> None:
-    """A failing judge does not fail the run."""
+def test_a_judge_that_breaks_lets_nothing_pass(tmp_path: Path) -> None:
+    """A judge that cannot run has verified nothing: the run is partial."""
     done = run("--no-journal", "--judge", "/nowhere/judge", "--", "echo", "fine", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "fine\n")
+    assert done.returncode == 3
+    assert '"errorType": "hook_crash"' in done.stdout
 
 
 def test_sections_that_are_missing(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ def test_where_a_helpers_failure_enters(kind: Kind) -> None:
         Kind.CONTENT_FILTER,
         Kind.REFUSAL,
         Kind.GOAL_MISALIGNED,
+        Kind.HOOK_CRASH,
         Kind.CAPABILITY_MISMATCH,
     }
     assert rung == ("retry" if kind in GROUPS["transient"] else "person" if person else "fix")

@@ -231,15 +231,18 @@ def test_a_listener_that_crashes(world: World) -> None:
     assert sum(isinstance(e, ev.Crashed) for e in outcome.events) == 2
 
 
-def test_a_check_that_crashes_fails_open(world: World) -> None:
-    """A judge that breaks does not fail the work: recorded, shown, the result accepted."""
+def test_a_check_that_crashes_fails_closed(world: World) -> None:
+    """A check that breaks has verified nothing: recorded, shown, the work kept but no success, and not done again."""
 
     def check(value: str) -> None:
         raise ZeroDivisionError
 
-    with pytest.warns(RuntimeWarning, match="check failed"):
+    with pytest.warns(RuntimeWarning, match="check failed so the result is not accepted"):
         outcome = world.recover(Script("done"), ASK, check=check)
-    assert outcome.status == "succeeded"
+    assert (outcome.status, outcome.attempts) == ("partial", 1)
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.failure.evidence.output) == ("hook_crash", "done")
+    assert "ZeroDivisionError" in outcome.reason
 
 
 @pytest.mark.parametrize(

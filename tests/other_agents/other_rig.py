@@ -27,7 +27,7 @@ TIMES = 11
 def program(name: str) -> str | None:
     """The agent's command, where it is installed."""
     prefix = os.environ.get(PREFIX)
-    return shutil.which(name, path=f"{prefix}/bin" if prefix else None)
+    return shutil.which(name, path=f"{prefix}/node_modules/.bin" if prefix else None)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from rung.core.policy.parser import parse_policy_file
 from rung.service.app import make_app
 from rung.service.app_context import AppContext
 from rung.service.auth import Authenticator, add_token
-from rung.service.auth_middleware import LOOPBACK_HOSTS
 from rung.service.crew_tables import CrewTables
 from rung.service.replay import Replayers
 from rung.service.routes.stream import EventBroadcaster
@@ -23,6 +22,7 @@ from rung.service.server import Server
 from rung.store import open_journal
 from rung.testing import HttpError, Script
 from rung.wiring.policies import PolicyStore
+from rung.wiring.request_origin import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +65,12 @@ class Running:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._clients.append(httpx.Client(base_url=self.url, headers=headers, timeout=SOON, **settings))
         return self._clients[-1]
+
+    def browser(self, token: str = TOKEN) -> httpx.Client:
+        """A signed-in browser: its cookie, and the CSRF token that its page keeps."""
+        browser = self.client()
+        browser.headers["x-rung-csrf"] = browser.post("/api/login", json={"token": token}).json()["csrf"]
+        return browser
 
     def close(self) -> None:
         for client in self._clients:

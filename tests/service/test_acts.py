@@ -132,7 +132,7 @@ def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
     """No model above, a budget that is spent, a token of something else: said, and nothing changed."""
     token = service.post("/api/sessions/lost/escalate", {})["token"]
     assert "not of this session" in service.post("/api/sessions/saved/escalate", {"confirm": token}, 409)["detail"]
-    service.admin.put("/api/budgets", json={"session": 0.05})
+    service.admin.put("/api/budgets", json={"session": 0.05}, headers={"if-match": '"0"'})
     assert "remaining budget is $0.05" in service.post("/api/sessions/lost/escalate", {}, 409)["detail"]
     assert service.journal.runs.received("model/lost") is None
 
@@ -212,7 +212,7 @@ def test_an_incident_whole(service: Running, past: None) -> None:
 
 def test_the_inbox(service: Running, past: None) -> None:
     """Budgets and blocked work stand in it until somebody has seen them."""
-    service.admin.put("/api/budgets", json={"monthly": 0, "projects": {"shop": 100}})
+    service.admin.put("/api/budgets", json={"monthly": 0, "projects": {"shop": 100}}, headers={"if-match": '"0"'})
     rung.recover_sync(
         Script(rung.AttemptError("which way?", finding="strategic_ambiguity")),
         "x",

@@ -163,4 +163,4 @@ def test_crews_have_names_of_their_own() -> None:
     """By file or database, told apart where they are alike; a password is never shown."""
     crews = CrewTables(["/a/plan.db", "/b/plan.db", "/a/plan.db", "postgresql://me:secret@host:5432/fleet"])
     assert crews.names == ["plan", "plan-2", "fleet"]
-    assert crews.location("fleet") == "postgresql://host/fleet"
+    assert crews.location("fleet") == "postgresql://me@host:5432/fleet"

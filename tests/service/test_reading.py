@@ -197,8 +197,8 @@ def test_operation(service: Running, past: None) -> None:
     assert 'rung_incidents_total{status="recovered"} 1' in lines
     assert "rung_journal_in_trouble 0" in lines
     assert service.get("/api/tasks") == {"items": [], "nextCursor": None}
-    service.admin.put("/api/notifications", json={"webhook": "http://127.0.0.1:9/hook"})
-    assert service.get("/api/notifications")["webhook"] == "http://127.0.0.1:9/hook"
+    service.admin.put("/api/notifications", json={"webhook": "http://192.0.2.9:9/hook"})
+    assert service.get("/api/notifications")["webhook"] == "http://192.0.2.9:9/hook"
     assert service.admin.put("/api/notifications", json={"webhook": "file:///etc/passwd"}).status_code == 422
 
 

@@ -1,6 +1,8 @@
 // Reads server-sent events with fetch. Unlike EventSource, this also sees keep-alive comments, which show that an
 // idle stream is still connected.
 
+import { csrfHeader } from "../api";
+
 export interface Message {
   id: string;
   name: string;
@@ -16,7 +18,7 @@ export async function readStream(
   onData: () => void,
   onMessage: (message: Message) => void,
 ): Promise<void> {
-  const headers: Record<string, string> = { Accept: "text/event-stream" };
+  const headers: Record<string, string> = { Accept: "text/event-stream", ...csrfHeader() };
   if (lastId) headers["Last-Event-ID"] = lastId;
   const response = await fetch(url, { headers, signal, cache: "no-store", credentials: "same-origin" });
   if (!response.ok || !response.body) throw new Error(`the event stream answered ${response.status}`);

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { type Query, address, get, deniedReason, me, post } from "../api";
+import { type Query, address, csrfToken, get, deniedReason, me, post } from "../api";
 import { Bars } from "../charts/bars";
 import { DailyChart } from "../charts/daily";
 import { Sparkline } from "../charts/sparkline";
@@ -118,7 +118,7 @@ function Export({ filter }: { filter: Query }) {
             <h3>{what[0]?.toUpperCase()}{what.slice(1)}</h3>
             <p class="actions">
               {["csv", "jsonl", "parquet"].map((format) => (
-                <a key={format} class="button tiny" download={`rung-${what}.${format}`} href={address("export", { what, format, ...filter })}>{format.toUpperCase()}</a>
+                <a key={format} class="button tiny" download={`rung-${what}.${format}`} href={address("export", { what, format, ...filter, csrf: csrfToken() })}>{format.toUpperCase()}</a>
               ))}
             </p>
           </div>

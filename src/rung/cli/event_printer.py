@@ -61,12 +61,13 @@ def _attempt_number(event: ev.Event, incident: Incident) -> int:
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:
-    from rich.console import Console
     from rich.text import Text
+
+    from rung.cli.terminal import console
 
     sign, style = MARKS[mark]
     line = Text.assemble((f"{sign} ", style), (f"{subject:<12} ", "bold"), rest)
-    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+    console(stderr=True, max_width=None).print(line, soft_wrap=True)
 
 
 def _json_line(event: ev.Event, _: Incident) -> None:

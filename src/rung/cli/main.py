@@ -7,9 +7,9 @@ import sys
 
 def main() -> None:
     """Run the command line; wrong usage exits with code 2 before anything runs."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # characters that the terminal cannot encode are shown as "?"
+    from rung.cli.terminal import use_printable_streams
+
+    use_printable_streams()
     try:
         from rung.cli.group import root
 

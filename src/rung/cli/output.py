@@ -1,10 +1,13 @@
-"""Output helpers of the commands: JSON, durations, costs, paragraphs, the console."""
+"""Output helpers of the commands: JSON, durations, costs, paragraphs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
+
+from rung.cli.terminal import MAX_WIDTH
+from rung.core.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +16,6 @@ if TYPE_CHECKING:
 
 MINUTE: Final = 60
 HOUR: Final = 3600
-MAX_WIDTH: Final = 100  # columns; longer lines are hard to read
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -25,15 +27,6 @@ def print_json(value: object) -> None:
 
     indent = 2 if sys.stdout.isatty() else None
     click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
-
-
-def console() -> Any:
-    """Return a Rich console: colours on a terminal only, at most `MAX_WIDTH` columns, 80 in a pipe."""
-    from rich.console import Console
-
-    screen = Console(highlight=False, emoji=False, markup=False)
-    screen.width = min(screen.width, MAX_WIDTH)
-    return screen
 
 
 def format_seconds(amount: float | None) -> str:
@@ -68,6 +61,7 @@ def paragraph(text: str, indent: int = 0, hang: int = 0) -> str:
     import shutil
     from textwrap import fill
 
+    text = printable(text)
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     first, later = " " * indent, " " * (indent + hang)
     return fill(text, max(width, indent + 30), initial_indent=first, subsequent_indent=later, break_on_hyphens=False)

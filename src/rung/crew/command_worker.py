@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
@@ -40,6 +41,9 @@ class CommandWorker:
     check: str = ""
     poll: float = 2.0
 
+    def __post_init__(self) -> None:
+        fill_placeholders(self.command, {INSTRUCTION_PLACEHOLDER: "", RECOVERY_PLACEHOLDER: ""})  # refuses text as code
+
     def work(self, worker: CrewWorker) -> None:
         """Run the command until a review approves its work. An exception hands the task over."""
         prompt = self._instructions(worker)
@@ -70,10 +74,8 @@ class CommandWorker:
 
     def _run(self, worker: CrewWorker, prompt: str) -> str:
         """Run the command once and return its output. The amount of output is reported as progress."""
-        arguments = [
-            argument.replace(INSTRUCTION_PLACEHOLDER, prompt).replace(RECOVERY_PLACEHOLDER, prompt)
-            for argument in self.command
-        ]
+        values = {INSTRUCTION_PLACEHOLDER: prompt, RECOVERY_PLACEHOLDER: prompt}
+        arguments, variables = fill_placeholders(self.command, values)
         printed_bytes = 0
 
         def count(chunk: bytes) -> None:
@@ -81,7 +83,7 @@ class CommandWorker:
             printed_bytes += len(chunk)
 
         # The command stays in this process group, so that a signal to the worker's group ends it too.
-        run = RunningProcess(arguments, prompt, count, count, own_group=False)
+        run = RunningProcess(arguments, prompt, count, count, own_group=False, env={**os.environ, **variables})
         try:
             last_beat = time.monotonic()
             while run.process.poll() is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from rung.adapters.system.placeholders import fill_placeholders
 from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
 from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
-from rung.crew.subagent import TIMEOUT_SECONDS, ask_command
+from rung.core.text.quoted_data import quote_data
+from rung.crew.subagent import PROMPT_PLACEHOLDER, TIMEOUT_SECONDS, ask_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +67,7 @@ class RuleJudgement:
         guide = GUIDES[error.failure.kind]
         advice = " ".join(guide.helps[:2])
         return FixProposal(
-            root_cause=f"{guide.summary} The error: {clip(error.failure.message or error.report, 300)}",
+            root_cause=f"{guide.summary} The error:\n{quote_data(clip(error.failure.message or error.report, 300), 'error')}",
             fix=f"{advice} {guide.avoid}",
             afterwards=f"continue with {error.task.task_id}, and run its tests before you request a review",
         )
@@ -105,6 +107,8 @@ class CommandJudgement:
         seconds: float = TIMEOUT_SECONDS,
         report: Path | None = None,
     ) -> None:
+        for command in (judge, replanner):
+            fill_placeholders(command, {PROMPT_PLACEHOLDER: ""})  # refuses a question that would be code
         self._judge = list(judge)
         self._replanner = list(replanner)
         self._seconds = seconds

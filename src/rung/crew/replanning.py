@@ -9,6 +9,7 @@ from rung.core.crew.blocker import Blocker
 from rung.core.crew.contract import CONDUCTOR, MessageType
 from rung.core.crew.plan import CrewPlan, checked_plan
 from rung.core.domain.errors import ConfigError
+from rung.core.text.quoted_data import quote_data
 from rung.crew.context import git_output
 from rung.crew.dispatch import PAUSED_KEY
 from rung.crew.plan_sync import apply_plan, current_plan
@@ -57,9 +58,8 @@ def _pause(crew: ConductorContext, reason: str) -> None:
         return
     crew.table.set_fact(PAUSED_KEY, reason)
     for task in crew.table.claimed_tasks():
-        crew.table.post_message(
-            task.task_id, CONDUCTOR, f"PAUSE: the plan is being changed ({reason})", MessageType.EMERGENCY
-        )
+        body = f"PAUSE: the plan is being changed\n{quote_data(reason, 'reason')}"
+        crew.table.post_message(task.task_id, CONDUCTOR, body, MessageType.EMERGENCY)
 
 
 def _blocker_report(crew: ConductorContext, task: TaskRow, reason: str, number: int) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process import RunningProcess
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, ConfigError
@@ -78,9 +80,10 @@ def add_correction(request: Request, incident: Incident) -> Request:
 
 def _run_command(command: Sequence[str], prompt: str, seconds: float) -> dict[str, Any]:
     """Run the command once, with the prompt on standard input or in place of `{prompt}`."""
-    is_argument = any(PROMPT_PLACEHOLDER in argument for argument in command)
-    arguments = [argument.replace(PROMPT_PLACEHOLDER, prompt) for argument in command]
-    output = RunningProcess(arguments, "" if is_argument else prompt).result(seconds)
+    is_argument = uses_placeholder(command, PROMPT_PLACEHOLDER)
+    arguments, variables = fill_placeholders(command, {PROMPT_PLACEHOLDER: prompt})
+    process = RunningProcess(arguments, "" if is_argument else prompt, env={**os.environ, **variables})
+    output = process.result(seconds)
     answer = find_json_object(output)
     if answer is None:
         raise AttemptError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain.failures import Kind
+from rung.core.text.quoted_data import quote_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,27 +52,32 @@ _DEFAULT_SUGGESTIONS: Final = (
 )
 
 
+def quote_fact(text: str) -> str:
+    """Return what was noticed as quoted data: it repeats what commands and tools have written."""
+    return quote_data(clip(redacted(text), MAX_FACT_CHARS), "fact")
+
+
 def loop_message(rung: str, finding: Finding) -> str:
     """Return the message to the agent for the rung that the ladder took."""
-    fact = clip(redacted(finding.text), MAX_FACT_CHARS)
+    fact = quote_fact(finding.text)
     first, second = _suggestions_for(finding)
     if rung == "replan":
         return (
-            f"STOP and make a new plan (rung: {finding.repeats} repetitions). Fact: {fact}\n"
+            f"STOP and make a new plan (rung: {finding.repeats} repetitions). Fact:\n{fact}\n"
             f"The next call will have the same outcome. Do not make this call again, reworded or not. "
             f"First write a revised plan in two sentences: what do you know now, and what do you not know? "
             f"Then try one of these: (1) {first}; (2) {second}."
         )
     if rung == "explore":
         return (
-            f"STILL THE SAME (rung: {finding.repeats} repetitions). Fact: {fact}\n"
+            f"STILL THE SAME (rung: {finding.repeats} repetitions). Fact:\n{fact}\n"
             f"The revised plan did not change the outcome. An entirely different tool or method is needed now: "
             f"not another variation of this command, not the same file again. Choose a method that you have not used in "
             f"this session: (1) {first}; (2) {second}; or skip this part and say so. At {_final_count(finding)} "
             f"repetitions all tools are denied and the work ends as partial."
         )
     return (
-        f"THE END (rung: {finding.repeats} repetitions). Fact: {fact}\n"
+        f"THE END (rung: {finding.repeats} repetitions). Fact:\n{fact}\n"
         f"No more tools: every further call is denied. Write your final answer now: what is finished, what is not, where "
         f"the work stopped and why, and what a person should do next. Do not claim anything that was not done."
     )

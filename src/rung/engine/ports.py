@@ -73,7 +73,8 @@ class EventLog(Protocol):
         """Append events to an incident. The first one has the sequence number `first`.
 
         The events are durable when this returns, or when the returned awaitable completes. If it returns a future,
-        the next attempt waits for it; the backoff before that attempt overlaps with the write.
+        the next attempt waits for it; the backoff before that attempt overlaps with the write. A log with a true
+        attribute `is_behind` has too much to write: then a recovery also waits for the append of its last events.
         """
         ...
 
@@ -90,7 +91,7 @@ class LazyEventLog(Protocol):
         ...
 
     def append_final(self, incident: str, first: int, events: Sequence[Event]) -> object:
-        """Append the last events of an incident."""
+        """Append the last events of an incident. A returned awaitable is waited for: the log is behind."""
         ...
 
 

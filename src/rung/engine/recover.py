@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from rung.core.domain.events import IncidentContext, Status
@@ -128,7 +129,7 @@ def run_to_end(
     except BaseException as error:
         run.record_cancelled()  # does nothing if the steps have already recorded it
         _flush_last_event(run)
-        error.__dict__["__rung_outcome__"] = run.outcome()
+        attach_outcome(error, run)
         raise
     finally:
         CURRENT.set(outer)
@@ -156,11 +157,17 @@ async def arun_to_end(
     except BaseException as error:
         run.record_cancelled()
         await _aflush_last_event(run)
-        error.__dict__["__rung_outcome__"] = run.outcome()
+        attach_outcome(error, run)
         raise
     finally:
         if is_driven:
             CURRENT.set(outer)
+
+
+def attach_outcome(error: BaseException, run: RecoveryRun) -> None:
+    """Give the outcome so far to whoever catches the error that stopped the run."""
+    with suppress(Exception):  # a third-party class may refuse
+        error.__dict__["__rung_outcome__"] = run.outcome()
 
 
 _PORT_NAMES: Final = Ports.__annotations__.keys()
@@ -254,13 +261,15 @@ def _append_report(policy: Policy, outcome: Outcome[Any]) -> None:
     import os.path
     from pathlib import Path
 
+    from rung.core.text.printable import printable
+
     target = Path(policy.report)
     expected = os.path.normpath(Path.cwd().resolve() / target)
     if not target.is_absolute() and os.path.realpath(expected) != expected:
         raise OSError(f"{target}: not written, because a link leads to another place")
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("a", encoding="utf-8") as file:
-        file.write(report_text(outcome, policy.ladder))
+        file.write(printable(report_text(outcome, policy.ladder)))
 
 
 def _flush_last_event(run: RecoveryRun) -> None:

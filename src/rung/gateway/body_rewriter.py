@@ -1,7 +1,8 @@
 """Rewrites request bodies for each rung: output limit, resume message, compacted or repaired history, other model.
 
 The engine asks for a changed request and verifies that it differs from the previous one. Its `Request` only holds
-the digest of a body; the body itself stays here, so no prompt reaches the journal.
+the digest of a body; the body itself stays here, so that no request reaches the journal
+(what an upstream quotes in an error does).
 """
 
 from __future__ import annotations

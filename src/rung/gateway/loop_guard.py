@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.text.quoted_data import on_one_line
 from rung.detectors.finding import LoopStage
 from rung.detectors.loop_messages import loop_message
 from rung.detectors.loops.text_repetition import RepetitionDetector
@@ -71,5 +72,5 @@ class LoopGuard:
 
 def _header_text(finding: Finding) -> str:
     """Format a finding as a header value."""
-    text = " ".join(f"{finding.rule}: {finding.text}".split())
+    text = on_one_line(f"{finding.rule}: {finding.text}")
     return text.encode("ascii", "replace").decode()[:_MAX_WARNING_CHARACTERS]

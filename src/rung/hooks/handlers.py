@@ -35,6 +35,8 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
     if agent not in EVENTS:
         raise ValueError(f"agent: {agent!r} is invalid; must be one of {', '.join(EVENTS)}")
     table = fast_json.loads(payload)
+    if not isinstance(table, dict):
+        raise ValueError("the event is not a JSON object")  # noqa: TRY004  # as any other malformed event
     event = HookEvent(agent, table)
     if not event.name or not event.session:
         return b"{}", False, False

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.adapters.system.pid_file import launcher
+from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
@@ -24,6 +25,7 @@ from rung.core.domain.request import Request
 from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render
+from rung.core.text.printable import printable
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
 from rung.pipeline.result import PipelineResult, signal_of
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
+    from rung.store.journal.journal import Journal
 
 T = TypeVar("T")
+PLACEHOLDERS: Final = ("{prompt}", "{stage}", "{out}", "{turns}")
 # Statuses that stop a pipeline, the worst first.
 _STOPPING_STATUSES: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
 
@@ -59,7 +63,7 @@ class PipelineRun:
     pipeline: Pipeline
     policy: Policy
     folder: Path
-    journal: Any = None
+    journal: Journal | None = None
     run_id: str = ""
     ask: Callable[[str, Any, Any], Any] | None = None
     listen: Callable[[str, Any, Any], object] = lambda *_: None
@@ -68,9 +72,11 @@ class PipelineRun:
     paths: dict[str, str] = field(default_factory=dict)
 
     def load_prompts(self) -> None:
-        """Read all prompt files, so that a missing one is an error before any stage runs."""
+        """Read all prompt files and check all commands, so that a mistake is an error before any stage runs."""
         stages = self.pipeline.stages
         self._prompts = {stage.id: stage.prompt or _read(self.folder / stage.prompt_path) for stage in stages}
+        for stage in stages:
+            fill_placeholders(stage.command, dict.fromkeys(PLACEHOLDERS, ""))  # refuses a prompt that would be code
 
     async def run(self) -> PipelineResult:
         """Run the pipeline. Cancellation (Ctrl-C) ends the running agents and all processes they started."""
@@ -147,6 +153,7 @@ class PipelineRun:
 
     def _has_failed(self, run_id: str) -> bool:
         """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
+        assert self.journal is not None  # noqa: S101  # asked only of a durable run
         ended = self.journal.runs.result_of(run_id)
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
         return status is not None and status not in SUCCESS_STATUSES
@@ -154,15 +161,11 @@ class PipelineRun:
     def _agent(self, stage: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:
             turns = "" if request.max_turns is None else str(request.max_turns)
-            placeholders = {
-                "{prompt}": request.prompt,
-                "{stage}": stage.id,
-                "{out}": self._path(stage.id),
-                "{turns}": turns,
-            }
-            arguments = [_fill_placeholders(argument, placeholders) for argument in stage.command]
-            stdin = "" if any("{prompt}" in argument for argument in stage.command) else request.prompt
-            environment = {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": turns}
+            values = (request.prompt, stage.id, self._path(stage.id), turns)
+            placeholders = dict(zip(PLACEHOLDERS, values, strict=True))
+            arguments, variables = fill_placeholders(stage.command, placeholders)
+            stdin = "" if uses_placeholder(stage.command, "{prompt}") else request.prompt
+            environment = {**variables, "RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": turns}
             output = await self._run_command(self._with_pid_file(stage.id, arguments), stdin, environment)
             self._agents.end(self._process_name(stage.id))
             nudged = request.params.get("nudged") == request.recovery
@@ -236,13 +239,8 @@ class PipelineRun:
         states = {stage.id: result.state(stage.id) for stage in self.pipeline.stages}
         self.report.parent.mkdir(parents=True, exist_ok=True)
         with self.report.open("a", encoding="utf-8") as file:  # keeps the reports of earlier runs
-            file.write(blocked_report(self.pipeline, states, reports))
+            file.write(printable(blocked_report(self.pipeline, states, reports)))
         return replace(result, report=str(self.report))
-
-
-def _fill_placeholders(argument: str, values: dict[str, str]) -> str:
-    """Replace all placeholders in one pass, so that text in a prompt is never taken for one."""
-    return re.sub("|".join(map(re.escape, values)), lambda match: values[match[0]], argument)
 
 
 def _read(path: Path) -> str:

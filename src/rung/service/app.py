@@ -107,9 +107,16 @@ async def _static_file(request: Request) -> Response:
     path = request.path_params["path"] or "index.html"
     file = (STATIC_DIR / path).resolve()
     hidden = any(part.startswith(".") for part in Path(path).parts)
-    if hidden or not file.is_relative_to(STATIC_DIR.resolve()) or not file.is_file():
+    if hidden or not file.is_relative_to(STATIC_DIR.resolve()) or not _is_file(file):
         if "." in Path(path).name or not (STATIC_DIR / "index.html").is_file():
             return problems.problem_response(404, "no such route")
         file = STATIC_DIR / "index.html"
     cache_control = IMMUTABLE_CACHE if _HASHED_NAME.search(file.name) else "no-cache"
     return FileResponse(file, headers={"cache-control": cache_control})
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False

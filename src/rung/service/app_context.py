@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from rung.service.auth import Authenticator, Principal, Role
 from rung.service.auth_middleware import require_role
 from rung.service.crew_tables import CrewTables
+from rung.service.limits import MAX_HEAVY, MAX_HEAVY_PER_TOKEN, ConcurrencyLimit
 from rung.service.routes.stream import EventBroadcaster
 from rung.store.journal.journal import Journal
 from rung.wiring.policies import PolicyStore
@@ -28,6 +29,8 @@ class AppContext(NamedTuple):
     journal_location: str  # for display; without a password
     demo: bool = False
     crews: CrewTables = CrewTables()
+    webhook_hosts: frozenset[str] = frozenset()  # may be on this machine or link-local
+    heavy: ConcurrencyLimit = ConcurrencyLimit("exports and backtests", MAX_HEAVY, MAX_HEAVY_PER_TOKEN)
 
 
 def _context(request: Request) -> AppContext:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import time
-from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,16 +15,14 @@ from rung.store.tokens import TokenRow, all_tokens, delete_tokens, insert_token,
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from rung.store.journal.journal import Journal
 
 DAY_SECONDS: Final = 86_400.0
 COOKIE_SECONDS: Final = 30 * DAY_SECONDS
-MAX_FAILED_LOGINS: Final = 10  # per client address and window
+MAX_FAILED_LOGINS: Final = 10  # wrong tokens per client address and window
 FAILED_LOGIN_WINDOW_SECONDS: Final = 60.0
 TOKEN_CACHE_SECONDS: Final = 5.0  # a revoked token works for at most this long
-MIN_TOKEN_CHARS: Final = 16  # of a user-supplied token
 COOKIE_NAME: Final = "rung"
 
 
@@ -86,20 +82,18 @@ class Authenticator:
 
     # -- login rate limit ------------------------------------------------------------------------------
 
-    def record_failed_login(self, address: str) -> None:
-        """Count a failed login from this address."""
+    def record_failed_login(self, address: str) -> float:
+        """Count a wrong token from this address; return the seconds until the next one is worth an answer, or 0.
+
+        Only wrong tokens are limited. A right token always passes: otherwise any web page could lock its owner out.
+        """
         if len(self._failures) > 10_000:  # noqa: PLR2004  # bounds the memory
             self._failures.clear()
-        self._failures[address] = [*self._recent(address), self._now()]
-
-    def lockout_seconds(self, address: str) -> float:
-        """Return the seconds until this address may log in again; 0 if it is not locked out."""
         recent = self._recent(address)
-        return (
-            recent[-MAX_FAILED_LOGINS] + FAILED_LOGIN_WINDOW_SECONDS - self._now()
-            if len(recent) >= MAX_FAILED_LOGINS
-            else 0.0
-        )
+        if len(recent) >= MAX_FAILED_LOGINS:
+            return recent[0] + FAILED_LOGIN_WINDOW_SECONDS - self._now()
+        self._failures[address] = [*recent, self._now()]
+        return 0.0
 
     def _recent(self, address: str) -> list[float]:
         return [at for at in self._failures.get(address, []) if self._now() - at < FAILED_LOGIN_WINDOW_SECONDS]
@@ -154,15 +148,16 @@ class Token(NamedTuple):
 
 def add_token(journal: Journal, name: str, role: str, *, days: float | None, by: str) -> str:
     """Create a token and return its secret; only the hash is stored."""
-    if not name.strip():
-        raise ConfigError("name", name, "the name of the token's owner")
+    name = name.strip()
+    if not name or not name.isprintable():
+        raise ConfigError("name", name, "the name of the token's owner, in printable characters")
     if role not in tuple(Role):
         raise ConfigError("role", role, "one of " + ", ".join(Role))
     if days is not None and days <= 0:
         raise ConfigError("days", days, "more than 0, or left out for a token that does not expire")
     token, now = "rung-" + secrets.token_urlsafe(24), time.time()
     ends = None if days is None else now + days * DAY_SECONDS
-    insert_token(journal, TokenRow(_hash(token), name.strip(), role, now, ends))
+    insert_token(journal, TokenRow(_hash(token), name, role, now, ends))
     record_audit(journal, by, "token.add", f"token/{name}", {"role": role, "days": days})
     return token
 
@@ -178,25 +173,6 @@ def revoke_token(journal: Journal, name: str, *, by: str) -> int:
     if count:
         record_audit(journal, by, "token.revoke", f"token/{name}", {"count": count})
     return count
-
-
-def admin_token(given: str | None, path: Path) -> str:
-    """Return the admin token: the given one, or one generated at the first start and stored in `path` (mode 0600)."""
-    if given is not None:
-        if len(given) < MIN_TOKEN_CHARS or not given.isascii() or not given.isprintable() or " " in given:
-            raise ConfigError(
-                "token", "…", f"{MIN_TOKEN_CHARS} or more ASCII characters without spaces; omit it to generate one"
-            )
-        return given
-    with suppress(OSError):
-        stored = path.read_text("ascii").strip()
-        if len(stored) >= MIN_TOKEN_CHARS:
-            return stored
-    token = secrets.token_urlsafe(24)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(token + "\n")
-    return token
 
 
 def _equal(given: str, expected: str) -> bool:

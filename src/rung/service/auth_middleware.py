@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from http.cookies import CookieError, SimpleCookie
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 
 from rung.service.auth import COOKIE_NAME, COOKIE_SECONDS, Role
-from rung.service.problems import problem_response
+from rung.service.limits import MAX_REQUESTS, MAX_REQUESTS_PER_TOKEN, ConcurrencyLimit
+from rung.service.problems import ApiProblem, problem_response
+from rung.wiring.request_origin import check_host, check_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     from rung.service.auth import Authenticator, Principal
 
-LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 PUBLIC_PATHS: Final = frozenset({"/healthz", "/readyz", "/api/login"})
+STREAM_PATH: Final = "/api/events"  # open as long as a page is; its cost per listener is low
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+HOW_TO_SIGN_IN: Final = "open the address that `rung serve` printed, or send `Authorization: Bearer TOKEN`"
 MAX_BODY_BYTES: Final = 1_048_576
 SECURITY_HEADERS: Final = {
     "content-security-policy": (
@@ -49,13 +51,12 @@ class AuthMiddleware:
         auth: Authenticator,
         hosts: Iterable[str],
         allow_ip_hosts: bool = False,
-        secure: bool = False,
     ) -> None:
         self.app = app
         self.access = auth
         self.hosts = frozenset(host.lower() for host in hosts)
+        self.requests = ConcurrencyLimit("requests", MAX_REQUESTS, MAX_REQUESTS_PER_TOKEN)
         self.wide = allow_ip_hosts  # accept IP addresses as Host: unlike names, they cannot be DNS-rebound
-        self.secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or respond with the reason for its rejection."""
@@ -64,51 +65,47 @@ class AuthMiddleware:
             return
         send = _with_headers(send, scope["path"])
         headers = Headers(scope=scope)
-        rejection = self._check_origin(scope, headers) or self._sign_in(scope) or self._authenticate(scope, headers)
+        rejection = (
+            self._check_origin(scope, headers) or _foreign_link(scope, headers) or self._authenticate(scope, headers)
+        )
         if rejection is not None:
             await rejection(scope, receive, send)
             return
-        await self.app(scope, _limit_body(receive), send)
+        principal = scope["state"].get("principal")
+        if principal is None or scope["path"] == STREAM_PATH:
+            await self.app(scope, _limit_body(receive), send)
+            return
+        try:
+            with self.requests.slot(principal):
+                await self.app(scope, _limit_body(receive), send)
+        except ApiProblem as problem:  # no slot is free; the app answers its own problems
+            await problem.response()(scope, receive, send)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> Response | None:
-        """Reject unknown host names (DNS rebinding) and cross-origin requests."""
+        """Reject unknown host names (DNS rebinding), cross-origin requests, and paths that no file or name can have."""
+        if "\0" in scope["path"]:
+            return problem_response(400, "the path contains a NUL character")
         host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
-        if name.lower() not in self.hosts and not (self.wide and _is_address(name)):
-            return problem_response(421, f"unknown host {host[:100]!r}: use the address that `rung serve` printed")
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and scope["path"].startswith("/api"):
-            return problem_response(403, "cross-origin request rejected")
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return problem_response(403, f"cross-origin request from {origin[:100]!r} rejected")
-        return None
+        unknown = check_host(host, self.hosts, allow_ip_hosts=self.wide)
+        if unknown is not None:
+            return problem_response(unknown.status, f"{unknown.detail}: use the address that `rung serve` printed")
+        # Links from other sites may open the dashboard; only the API is closed to them.
+        fetch_site = headers.get("sec-fetch-site") if scope["path"].startswith("/api") else None
+        foreign = check_origin(host, headers.get("origin"), fetch_site)
+        return problem_response(foreign.status, foreign.detail) if foreign is not None else None
 
-    def _sign_in(self, scope: Scope) -> Response | None:
-        """Exchange the token in the printed URL for a cookie, and redirect so that it leaves the address bar."""
-        if scope["path"] != "/" or scope["method"] != "GET" or b"token=" not in scope["query_string"]:
-            return None
-        address = _client_address(scope)
-        wait = self.access.lockout_seconds(address)
-        if wait > 0:
-            return _locked_out(wait)
-        principal = self.access.by_token(parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0])
-        if principal is None:
-            self.access.record_failed_login(address)
-        response = RedirectResponse("./" if principal is not None else "./#/sign-in", status_code=303)
-        if principal is not None:
-            self.set_cookie(response, principal)
-        return response
-
-    def set_cookie(self, response: Response, principal: Principal) -> None:
-        """Set the session cookie of this user."""
+    def set_cookie(self, response: Response, principal: Principal, scheme: str) -> str:
+        """Set the session cookie of this user; return the CSRF token that every request with it must send."""
+        cookie = self.access.make_cookie(principal)
         response.set_cookie(
             COOKIE_NAME,
-            self.access.make_cookie(principal),
+            cookie,
             max_age=int(COOKIE_SECONDS),
             httponly=True,
             samesite="strict",
-            secure=self.secure,
+            secure=scheme == "https",
         )
+        return self.access.csrf_token(cookie)
 
     def _authenticate(self, scope: Scope, headers: Headers) -> Response | None:
         """Require a valid token or cookie under /api; writes also need a role and, from a browser, a CSRF token."""
@@ -116,28 +113,18 @@ class AuthMiddleware:
         scope.setdefault("state", {})["auth_middleware"] = self
         if path in PUBLIC_PATHS or not (path.startswith("/api/") or path == "/metrics"):
             return self._check_body(scope, headers)
-        address = _client_address(scope)
-        wait = self.access.lockout_seconds(address)
-        if wait > 0:
-            return _locked_out(wait)
         bearer, cookie = _bearer(headers), _cookie(headers)
         principal = self.access.by_token(bearer) if bearer else self.access.by_cookie(cookie) if cookie else None
         if principal is None:
-            if bearer:
-                self.access.record_failed_login(address)
-            return problem_response(
-                401,
-                "open the address that `rung serve` printed, or send `Authorization: Bearer TOKEN`",
-                headers={"www-authenticate": "Bearer"},
-            )
+            wait = self.access.record_failed_login(_client_address(scope)) if bearer else 0.0
+            return _locked_out(wait) if wait > 0 else _unauthorized(HOW_TO_SIGN_IN)
+        if not bearer and not self.access.is_csrf_token(cookie, _csrf(scope, headers)):
+            return _unauthorized("a request with a cookie needs the header X-Rung-CSRF with the value from /api/login")
         scope["state"]["principal"] = principal
-        scope["state"]["csrf"] = self.access.csrf_token(cookie) if cookie and not bearer else ""
         if scope["method"] in SAFE_METHODS:
             return None
         if not principal.role.includes(Role.ACT):
             return problem_response(403, f"the token {principal.name!r} is read-only; this needs the role act")
-        if not bearer and not self.access.is_csrf_token(cookie, headers.get("x-rung-csrf", "")):
-            return problem_response(403, "a browser write needs the header X-Rung-CSRF with the value from /api/me")
         return self._check_body(scope, headers)
 
     def _check_body(self, scope: Scope, headers: Headers) -> Response | None:
@@ -183,8 +170,28 @@ def _with_headers(send: Send, path: str) -> Send:
 
 def _locked_out(wait: float) -> Response:
     return problem_response(
-        429, "too many failed logins from this address", headers={"retry-after": str(max(1, round(wait)))}
+        429, "too many wrong tokens from this address", headers={"retry-after": str(max(1, round(wait)))}
     )
+
+
+def _unauthorized(detail: str) -> Response:
+    return problem_response(401, detail, headers={"www-authenticate": "Bearer"})
+
+
+def _foreign_link(scope: Scope, headers: Headers) -> Response | None:
+    """Drop the token of a printed address that the user did not open: a web page must not sign anybody in."""
+    if scope["path"] != "/" or b"token=" not in scope["query_string"]:
+        return None
+    opened = headers.get("sec-fetch-site") == "none" and headers.get("sec-fetch-dest", "document") == "document"
+    return None if opened else RedirectResponse("./#/sign-in", status_code=303)
+
+
+def _csrf(scope: Scope, headers: Headers) -> str:
+    """Return the CSRF token of a request; a download link has no headers and sends it in the query."""
+    given = headers.get("x-rung-csrf", "")
+    if given or scope["path"] != "/api/export":
+        return given
+    return str(parse_qs(scope["query_string"].decode("latin-1")).get("csrf", [""])[0])
 
 
 def _bearer(headers: Headers) -> str:
@@ -200,14 +207,6 @@ def _cookie(headers: Headers) -> str:
     return found.value if found is not None else ""
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _client_address(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
 
@@ -215,8 +214,6 @@ def _client_address(scope: Scope) -> str:
 def require_role(role: Role) -> Callable[..., Principal]:
     """Return a FastAPI dependency that yields the user and requires this role."""
     from fastapi import Request
-
-    from rung.service.problems import ApiProblem
 
     def check(request: Request) -> Principal:
         principal: Principal = request.state.principal

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.service.problems import ApiProblem
 from rung.store.crew.table import CrewTable
+from rung.wiring.journals import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,9 +36,7 @@ class CrewTables:
 
     def location(self, name: str) -> str:
         """Return the path or URL of a crew's table, without the password."""
-        location = self._locations[name]
-        parts = urlsplit(location) if "://" in location else None
-        return location if parts is None else f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+        return shown_location(self._locations[name])
 
     @contextmanager
     def open_table(self, name: str) -> Iterator[CrewTable]:

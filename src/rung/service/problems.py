@@ -31,7 +31,7 @@ TITLES: Final = {
     421: "Unknown host",
     422: "Invalid request",
     428: "Version required",
-    429: "Too many failed logins",
+    429: "Too many requests",
     500: "Internal error",
     503: "Journal unavailable",
 }
@@ -68,11 +68,16 @@ PROBLEM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 class ApiProblem(Exception):
     """An error that a route raises; becomes a problem response."""
 
-    def __init__(self, status: int, detail: str, *, field: str | None = None) -> None:
+    def __init__(self, status: int, detail: str, *, field: str | None = None, retry_after: float = 0.0) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.field = field
+        self.headers = {"retry-after": str(max(1, round(retry_after)))} if retry_after > 0 else None
+
+    def response(self) -> Response:
+        """Return the problem response."""
+        return problem_response(self.status, self.detail, field=self.field, headers=self.headers)
 
 
 def problem_response(
@@ -96,7 +101,7 @@ def install_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ApiProblem)
     async def _problem(_: Request, error: ApiProblem) -> Response:
-        return problem_response(error.status, error.detail, field=error.field)
+        return error.response()
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:

@@ -8,6 +8,7 @@ import uvicorn
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Sequence
     from types import FrameType
 
     from rung.service.routes.stream import EventBroadcaster
@@ -16,26 +17,28 @@ if TYPE_CHECKING:
 class Server(uvicorn.Server):
     """uvicorn server that closes open event streams first; uvicorn alone would wait for them forever."""
 
-    def __init__(self, app: Any, stream: EventBroadcaster, **settings: Any) -> None:
+    def __init__(self, app: Any, stream: EventBroadcaster, trusted_proxies: Sequence[str] = ()) -> None:
         config = uvicorn.Config(
             app,
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=bool(trusted_proxies),  # uvicorn's default believes X-Forwarded-For of any local process
+            forwarded_allow_ips=list(trusted_proxies),
             timeout_keep_alive=30,
             timeout_graceful_shutdown=5,
-            **settings,
         )
         super().__init__(config)
         self._stream = stream
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal: close the streams, then shut down."""
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a signal handler's signature
+        """Close the streams, then shut down; do not re-raise the signal, which would skip the caller's cleanup."""
         self._stream.close()
-        super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # uvicorn re-raises them after shutdown, which would skip the caller's cleanup
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
-def serve(app: Any, stream: EventBroadcaster, listening: socket.socket) -> None:
+def serve(app: Any, stream: EventBroadcaster, listening: socket.socket, trusted_proxies: Sequence[str] = ()) -> None:
     """Serve until a signal arrives."""
-    Server(app, stream).run(sockets=[listening])
+    Server(app, stream, trusted_proxies).run(sockets=[listening])

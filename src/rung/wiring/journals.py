@@ -64,13 +64,26 @@ def is_url(at: str) -> bool:
     return at.startswith(("postgresql://", "postgres://"))
 
 
+def shown_location(at: str) -> str:
+    """Return the location for display: of a URL, without password and options."""
+    if "://" not in at:
+        return at
+    scheme, _, rest = at.partition("://")
+    address, _, name = rest.partition("?")[0].partition("/")
+    login, _, host = address.rpartition("@")
+    if "@" in login + name:  # an unescaped password: no part of the URL can be told from it
+        return f"{scheme}://…"
+    user = login.partition(":")[0]
+    return f"{scheme}://{user}{'@' * bool(user)}{host}/{name}"
+
+
 def open_existing(option: str | None) -> Journal:
     """Open the journal for reading commands; raise StoreError instead of creating one."""
     from rung.store import open_journal
 
     at, chosen_by = locate(option)
     if not exists(at):
-        raise StoreError(f"{at}: there is no journal yet (looked there because of {chosen_by})")
+        raise StoreError(f"{shown_location(at)}: there is no journal yet (looked there because of {chosen_by})")
     return open_journal(at)
 
 

@@ -237,7 +237,7 @@ def test_our_own_errors() -> None:
     refused = evidence_of(CircuitOpenError("anthropic", 12.5))
     assert (refused.finding, refused.retry_after, refused.code) == (Kind.SERVICE_DOWN, 12.5, "circuit_open")
     ended = evidence_of(AttemptTimeout(30))
-    assert (ended.phase, ended.exceptions) == (Phase.LIMIT, ("rung.TimeUp", "TimeoutError"))
+    assert (ended.phase, ended.exceptions) == (Phase.LIMIT, ("rung.errors.AttemptTimeout", "TimeoutError"))
 
 
 def test_a_mapping() -> None:

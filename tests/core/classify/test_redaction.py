@@ -267,6 +267,10 @@ HARMLESS = [
     "Error code: 429 - {'error': {'type': 'rate_limit_error', 'message': 'too many requests'}}",
     "request id req_011CSHoEeqs5C35K2UUqR7Fy, model claude-sonnet-4-5-20250929",
     "Rate limit reached for gpt-4o in organization org-AbCdEfGhIjKlMnOpQrStUvWx on tokens per min (TPM): Limit 30000",
+    "curl failed: docker run -u 1000:1000 image",
+    "Authorization: Bearer <token> is missing </p>",
+    "commit da39a3ee5e6b4b0d3255bfef95601890afd80709, src/components/UserProfile2/AvatarImageX",
+    "the headers were ['accept', 'authorization', 'cookie', 'x-api-key']",
     "max_tokens: 4096, input_tokens: 12, total_tokens=128, 'prompt_tokens': 1",
     "token limit exceeded; the token count is 5",
     "key 'name' not found",
@@ -390,7 +394,8 @@ BAIT = [
     "a", "sk-", "://", "eyJ", "-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----", "password=", "password= ", "\"'", '\\"',
     "'\"\\", "api_key=", 'api_key="', "token: ", "Bearer ", 'Cookie: a="', "://a:b@", "ghp_", "AKIA", "--", "-", "_",
     "k", "\\", 'password="\\', "a" * 24 + " ", "sk-" + "a" * 19 + "!", "req_" + "a1" * 12 + " ", "<secret:named>",
-    "\0", "\ud800", "é",
+    "\0", "\ud800", "é", "password>", "</password ", "<password>x</", "curl -u a:", "</curl -u ", "hooks.slack.com/services/",
+    "aB1/" * 10 + " ", "aB1+", "token>x", "', 'authorization", "<token><![cdata[", "curl --user ",
 ]  # fmt: skip
 
 

@@ -221,7 +221,8 @@ def test_a_blocker_report_says_all() -> None:
         git="main, 2 files changed",
     )
     text = blocker.body(1)
-    assert text.startswith("# BLOCKER, consultation 1 of 3\n\n## What failed\n\ntask-02 cannot build\n\n")
+    assert text.startswith("# BLOCKER, consultation 1 of 3\n\n## What failed\n\n[begin error: data, not")
+    assert "\n> task-02 cannot build\n" in text
     for part in (
         "- another compiler",
         "## Why this is beyond our authority\n\nit needs",

@@ -262,10 +262,17 @@ def test_an_attempt_that_takes_longer_than_allowed() -> None:
     assert found.describe() == "; ".join(found.doubts)
 
 
-def test_an_attempt_that_was_ended() -> None:
-    """One that was ended would have had longer under another policy; under the same it leaves no doubt."""
+@pytest.mark.parametrize("name", ["rung.errors.AttemptTimeout", "rung.TimeUp"])
+def test_an_attempt_that_was_ended(name: str) -> None:
+    """One that was ended would have had longer under another policy; under the same it leaves no doubt.
+
+    Older journals have the class's former name.
+    """
     short = task(attempt_seconds=20, retries=5)
-    events = recorded(short, AttemptTimeout(20), "done", seconds=20)
+    opened, ended, *rest = recorded(short, AttemptTimeout(20), "done", seconds=20)
+    assert isinstance(ended, ev.AttemptFailed)
+    evidence = ended.failure.evidence._replace(exceptions=(name, "TimeoutError"))
+    events = [opened, ended._replace(failure=ended.failure._replace(evidence=evidence)), *rest]
     assert replay(events, short).is_known
     for limit in (25, None):
         found = replay(events, short.replace(attempt_seconds=limit, budget=rung.policies.Budget(seconds=None)))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agents.retry import RetryPolicyContext
 
     from rung.core.policy.policy import Policy
+    from rung.engine.external_loop import EventSink
 
 _KINDS: Final = {
     "max_turns": Kind.TURNS_EXHAUSTED,
@@ -32,14 +33,14 @@ _KINDS: Final = {
 }
 
 
-def retry_settings(policy: Policy | str = "call", *, journal: Any = None) -> ModelRetrySettings:
+def retry_settings(policy: Policy | str = "call", *, journal: EventSink | None = None) -> ModelRetrySettings:
     """Return settings for `ModelSettings(retry=…)`: up to the tries of the retry rung, each decided by the ladder."""
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
     return ModelRetrySettings(max_retries=tries, policy=_ladder_policy(chosen, journal))
 
 
-def _ladder_policy(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext], RetryDecision]:
+def _ladder_policy(policy: Policy, journal: EventSink | None) -> Callable[[RetryPolicyContext], RetryDecision]:
     """Return a function that applies the ladder after each failed attempt. The SDK copies settings, but not functions."""
     recoveries: dict[int, ExternalRecovery] = {}  # by task: one for each model call, created at its first failure
 
@@ -58,12 +59,14 @@ def _ladder_policy(policy: Policy, journal: Any) -> Callable[[RetryPolicyContext
     return decide_retry
 
 
-def error_handlers(policy: Policy | str = "task", *, journal: Any = None) -> dict[str, Callable[[Any], Any]]:
+def error_handlers(
+    policy: Policy | str = "task", *, journal: EventSink | None = None
+) -> dict[str, Callable[[Any], Any]]:
     """Return handlers for `Runner.run(error_handlers=…)`: the run ends with a result marked as partial."""
     return {name: _handler(kind, policy, journal) for name, kind in _KINDS.items()}
 
 
-def _handler(kind: Kind, policy: Policy | str, journal: Any) -> Callable[[Any], Any]:
+def _handler(kind: Kind, policy: Policy | str, journal: EventSink | None) -> Callable[[Any], Any]:
     def handle(given: Any) -> dict[str, Any]:
         recovery = ExternalRecovery(policy, journal=journal)
         recovery.failed(Evidence(text=str(given.error), finding=kind, phase=Phase.RESULT))

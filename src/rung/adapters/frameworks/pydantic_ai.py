@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.core.policy.policy import Policy
+    from rung.engine.external_loop import EventSink
 
 _MAX_TRACKED_RUNS = 1_000
 
@@ -42,7 +43,7 @@ class PydanticAIRecovery(AbstractCapability[Any]):
         policy: Policy | str = "call",
         *,
         models: Mapping[str, Any] | None = None,
-        journal: Any = None,
+        journal: EventSink | None = None,
         partial: bool = False,
     ) -> None:
         self.policy, self.models, self.journal, self.partial = policy, dict(models or {}), journal, partial

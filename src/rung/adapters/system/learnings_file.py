@@ -21,6 +21,7 @@ from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
 from rung.core.domain.failures import GROUPS, Failure, Kind
 from rung.core.domain.outcome import failed_at, recommendation
+from rung.core.text.quoted_data import on_one_line
 
 if sys.platform != "win32":
     import fcntl
@@ -153,7 +154,7 @@ def _issues(text: str) -> list[LearningsIssue]:
 
 def _line(text: str, limit: int = MAX_MESSAGE_CHARACTERS) -> str:
     """Return a message as one line without secrets, so that it cannot look like an entry."""
-    return clip(" ".join(redacted(text).split()), limit).replace("\n", " ")
+    return clip(on_one_line(redacted(text)), limit).replace("\n", " ")
 
 
 def _cause(failure: Failure) -> str:

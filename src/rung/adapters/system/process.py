@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputReader, OutputText
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
+from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
@@ -50,15 +51,16 @@ class AgentCommand:
     terminal: bool = False
     guard: bool = True
 
+    def __post_init__(self) -> None:
+        for command in self.by_agent.values():
+            fill_placeholders(command, {RECOVERY_PLACEHOLDER: "", MODEL_PLACEHOLDER: ""})  # refuses text as code
+
     def __call__(self, request: Request) -> str:
         """Run the command once. Return its standard output, or raise AttemptError with the evidence."""
         template = self.by_agent[request.agent]
-        in_place = any(RECOVERY_PLACEHOLDER in word for word in template)
-        argv = [
-            word.replace(RECOVERY_PLACEHOLDER, request.recovery).replace(MODEL_PLACEHOLDER, request.model)
-            for word in template
-        ]
-        has_text = bool(request.prompt) and not in_place
+        values = {RECOVERY_PLACEHOLDER: request.recovery, MODEL_PLACEHOLDER: request.model}
+        argv, variables = fill_placeholders(template, values)
+        has_text = bool(request.prompt) and not uses_placeholder(template, RECOVERY_PLACEHOLDER)
         stdin = self.given.insert_into(request.prompt, self.given_text) if has_text else self.given.chunks()
         process = RunningProcess(
             argv,
@@ -67,6 +69,7 @@ class AgentCommand:
             self.show_errors,
             guard=self.guard,
             keep_bytes=self.show_output is None,
+            env={**os.environ, **variables},
         )
         return process.result()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rung.cli.crew.option import db_option, open_crew_table
+from rung.cli.terminal import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +59,7 @@ def board(*, once: bool, every: float, rows: int | None, database: str) -> None:
     """
     with open_crew_table(database) as table:
         if once or not sys.stdout.isatty():
-            console = _console(stderr=False)
-            console.print(render_board(table, rows or DEFAULT_ROWS))
+            console(max_width=None).print(render_board(table, rows or DEFAULT_ROWS))
             return
         with LiveBoard(table, rows) as refresh:
             try:
@@ -77,7 +77,7 @@ class LiveBoard:
         from rich.live import Live
 
         self._table, self._rows = table, rows
-        self._console = _console(stderr=stderr)
+        self._console = console(stderr=stderr, max_width=None)
         self._live = Live(
             self._render(), console=self._console, auto_refresh=False, screen=False, vertical_overflow="crop"
         )
@@ -100,12 +100,6 @@ class LiveBoard:
 
     def _render(self) -> Any:
         return render_board(self._table, self._rows or max(3, self._console.height - OTHER_LINES))
-
-
-def _console(*, stderr: bool) -> Any:
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False, emoji=False, markup=False)
 
 
 def render_board(table: CrewTable, max_tasks: int) -> Any:

@@ -41,20 +41,24 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
     from rung.crew.conductor_process import rung_command, runtime_dir
     from rung.crew.plan_sync import insert_plan
     from rung.crew.watchdog import CONDUCTOR_PROCESS
+    from rung.wiring.journals import shown_location
     from rung.wiring.toml_reader import read_table
 
     at = database or str(plan.with_suffix(".db").resolve())
+    shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
         made = insert_plan(table, read_table(plan), plan.parent.resolve())
         processes = RealProcesses(runtime_dir(at))
         if processes.alive(CONDUCTOR_PROCESS):
-            raise click.UsageError(f"{at}: this crew is already running; see rung crew status --db {at}")
+            raise click.UsageError(f"{shown}: this crew is already running; see rung crew status --db {shown}")
         _clear_stop(table)
         processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at), {}, None)
         if not as_json:
-            click.echo(f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {at}", err=True)
+            click.echo(
+                f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {shown}", err=True
+            )
         if detach:
-            click.echo(f"rung crew status --db {at}")
+            click.echo(f"rung crew status --db {shown}")
             return
         _follow(table, at, as_json=as_json)
 

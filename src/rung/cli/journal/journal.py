@@ -32,11 +32,11 @@ def command() -> None:
 @json_option
 def where(*, journal_at: str | None, as_json: bool) -> None:
     """Print which journal is used, and which setting chose it."""
-    from rung.wiring.journals import exists, is_url, locate
+    from rung.wiring.journals import exists, is_url, locate, shown_location
 
     at, chosen_by = locate(journal_at)
     there = exists(at)
-    shown = _without_password(at) if is_url(at) else at
+    shown = shown_location(at)
     if as_json:
         print_json({"journal": shown, "chosen_by": chosen_by, "exists": None if is_url(at) else there})
         return
@@ -49,19 +49,30 @@ def where(*, journal_at: str | None, as_json: bool) -> None:
 @json_option
 def check(*, journal_at: str | None, as_json: bool) -> None:
     """Check the journal's integrity and its counts; exit code 1 if a check_integrity fails."""
+    from rung.store.journal.lost_writes import lost_writes
     from rung.store.journal.retention import check_integrity as run_checks
 
     with existing_journal(journal_at) as journal:
         findings = run_checks(journal)
-        at, amount = journal.backend.url, journal.backend.size()
+        at, amount, lost = journal.backend.url, journal.backend.size(), lost_writes(journal)
     good = all(finding.ok for finding in findings)
     if as_json:
-        print_json({"ok": good, "journal": at, "bytes": amount, "findings": [f._asdict() for f in findings]})
+        print_json(
+            {
+                "ok": good,
+                "journal": at,
+                "bytes": amount,
+                "findings": [f._asdict() for f in findings],
+                "lost": lost._asdict(),
+            }
+        )
     else:
         click.echo(f"{at}  {format_bytes(amount)}")
         for what, ok, seen in findings:
             mark = click.style("ok ", fg="green") if ok else click.style("BAD", fg="red", bold=True)
             click.echo(f"  {mark}  {what:<10}{seen}")
+        if any(lost):
+            click.echo(f"Never written: {lost.successful_calls} successful calls, {lost.writes} other writes.")
         if not good:
             click.echo("Rebuild the read models with: rung journal rebuild", err=True)
     sys.exit(0 if good else 1)
@@ -184,7 +195,11 @@ def _parse_size(text: str) -> int:
 def _open_output(out: str) -> Iterator[IO[bytes]]:
     """Open standard output, or a file that is private to its owner and replaced atomically."""
     if out == "-":
-        yield sys.stdout.buffer
+        from io import BytesIO
+
+        shown = BytesIO() if sys.stdout.isatty() else None  # a terminal gets text without control sequences
+        yield sys.stdout.buffer if shown is None else shown
+        sys.stdout.write(shown.getvalue().decode() if shown is not None else "")
         sys.stdout.flush()
         return
     import os
@@ -205,7 +220,3 @@ def _open_output(out: str) -> Iterator[IO[bytes]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:…@", url)

@@ -68,8 +68,10 @@ def _print_events(
 
 
 def _json_line(entry: LoggedEvent) -> None:
+    from rung.store.read_models.event_body import shown_event
+
     place = {"seq": entry.seq, "incident": entry.incident, "n": entry.n}
-    click.echo(json.dumps(place | json.loads(entry.body), ensure_ascii=False))
+    click.echo(json.dumps(place | shown_event(entry.body), ensure_ascii=False))
 
 
 def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
@@ -78,6 +80,7 @@ def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
 
     from rung.cli.event_printer import MARKS
     from rung.core.text.event_text import describe_json
+    from rung.store.read_models.event_body import shown_event
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     ladders: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -89,7 +92,7 @@ def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
         if date != day:
             day = date
             click.secho(f"── {date} (UTC) ──", dim=True)
-        event = describe_json(json.loads(entry.body), _rung_names(journal, entry, ladders), entry.number)
+        event = describe_json(shown_event(entry.body), _rung_names(journal, entry, ladders), entry.number)
         start = f"{time} {entry.incident:<19.24} "
         rest = f"{event.subject:<12} {event.text}{f' ({event.time})' if event.time else ''}"
         if width is not None and len(start) + 2 + len(rest) > width:

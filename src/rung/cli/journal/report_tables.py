@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from rung.cli.output import console, pluralize
+from rung.cli.output import pluralize
+from rung.cli.terminal import console
 from rung.core.domain.failures import first_line
 from rung.core.text.units import NO_VALUE, format_dollars, format_duration, format_percent, format_time
 from rung.store.read_models.batch import DAY_SECONDS, HOUR_SECONDS

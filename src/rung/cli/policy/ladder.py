@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rung.cli.output import console, format_worst_case, json_option, pluralize, print_json
+from rung.cli.output import format_worst_case, json_option, pluralize, print_json
+from rung.cli.terminal import console
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.policy import preset, worst_case

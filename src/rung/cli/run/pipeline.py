@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.pipeline.result import PipelineResult
     from rung.pipeline.runner import PipelineRun
+    from rung.store.journal.journal import Journal
 
 EPILOG = """\b
 Each stage is a command: it gets its prompt on standard input or in place of {prompt}, and writes its answer to
@@ -102,7 +103,7 @@ def _load(file: Path) -> tuple[Pipeline, Policy]:
         raise FileError(file, str(error), error.key, error.value, error.allowed) from None
 
 
-def _open_journal(options: dict[str, Any]) -> Any:
+def _open_journal(options: dict[str, Any]) -> Journal | None:
     from rung.core.domain.errors import ConfigError
     from rung.wiring.journals import journal
 
@@ -115,7 +116,9 @@ def _open_journal(options: dict[str, Any]) -> Any:
     return None
 
 
-def _build_run(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, options: dict[str, Any]) -> PipelineRun:
+def _build_run(
+    file: Path, pipeline: Pipeline, policy: Policy, journal: Journal | None, options: dict[str, Any]
+) -> PipelineRun:
     from rung.core.policy.policy import BLOCKED_REPORT
     from rung.pipeline.runner import PipelineRun
 
@@ -138,7 +141,7 @@ def _build_run(file: Path, pipeline: Pipeline, policy: Policy, journal: Any, opt
     )
 
 
-def _service_asker(journal: Any) -> Any:
+def _service_asker(journal: Journal) -> Any:
     """Return a function that asks the operators of the service; stages may ask concurrently."""
     ask = journal.operator_prompt()
     return lambda _, question, incident: ask(question, incident)
@@ -160,7 +163,7 @@ def _terminal_asker() -> Any:
     return ask_for_stage
 
 
-def _run_id(pipeline: Pipeline, journal: Any, options: dict[str, Any]) -> str:
+def _run_id(pipeline: Pipeline, journal: Journal | None, options: dict[str, Any]) -> str:
     from rung.core.domain.errors import ConfigError
 
     if journal is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
+    from rung.store.journal.journal import Journal
 
 INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
 
@@ -132,7 +133,7 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
         ports["checkpoint"] = GitCheckpoint()
     work = hooked(attempt, hooks, log=log_path()) if hooks else attempt
     try:
-        if options["run_id"] is None:
+        if options["run_id"] is None or journal is None:  # a run with an id has a journal
             outcome = recover_sync(work, request, policy=policy, journal=journal, **ports)
         else:
             outcome = recovery.recover_sync(
@@ -158,7 +159,7 @@ def _default_report(options: dict[str, Any]) -> str:
     return BLOCKED_REPORT if options["report"] is None else ""
 
 
-def _policy(options: dict[str, Any], journal: Any) -> Policy:
+def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
     from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
@@ -187,7 +188,7 @@ def _policy(options: dict[str, Any], journal: Any) -> Policy:
     return parse_policy(settings, base=book.policy_for(project=options["project"]))
 
 
-def _open_journal(options: dict[str, Any]) -> Any:
+def _open_journal(options: dict[str, Any]) -> Journal | None:
     """Open the requested journal; or this machine's, or none if that is unavailable."""
     from rung.core.domain.errors import ConfigError
 
@@ -245,6 +246,6 @@ def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
         sys.stdout.flush()
         outcome.value.copy_to(sys.stdout.buffer)
     elif outcome.value is not None and not streamed:
-        click.echo(outcome.value, nl=False)
+        click.echo(outcome.value.encode(), nl=False)  # bytes: the command's own output is not changed
     if not outcome.ok:
         click.echo(json.dumps(outcome.to_dict(), indent=2))

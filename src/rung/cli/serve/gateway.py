@@ -17,6 +17,7 @@ from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rung.gateway.settings import GatewaySettings
+    from rung.store.journal.journal import Journal
 
 DEFAULT_FILE: Final = "rung.toml"
 EPILOG = """\b
@@ -172,7 +173,7 @@ def _open_journal(options: dict[str, Any]) -> Any:
 class BackgroundGateway:
     """Gateway in a thread, beside another command."""
 
-    def __init__(self, settings: GatewaySettings, journal: Any) -> None:
+    def __init__(self, settings: GatewaySettings, journal: Journal | None) -> None:
         from rung.gateway.serve import RunningGateway
 
         self._started = threading.Event()

@@ -44,6 +44,21 @@ class SingleValue(click.types.StringParamType):
 @click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    callback=lambda _context, _option, given: tuple(map(_proxy_address, given)),
+    help="Address or network of a proxy whose X-Forwarded-For is believed. May be repeated.",
+)
+@click.option(
+    "--allow-webhook",
+    "webhook_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Host on this machine that the notification webhook may name. May be repeated.",
+)
+@click.option(
     "--gateway-port", type=click.IntRange(0, 65_535), help="Port of the gateway (default: from rung.toml, or 8484)."
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
@@ -104,6 +119,8 @@ def start(
     gateway_port: int | None = None,
     no_gateway: bool = False,
     crews: tuple[str, ...] = (),
+    trusted_proxies: tuple[str, ...] = (),
+    webhook_hosts: tuple[str, ...] = (),
     world: World | None = None,
 ) -> None:
     """Serve until a signal; with scripted agents if a world is given."""
@@ -118,14 +135,19 @@ def start(
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
-    context, admin = _build_context(journal_at, token, crews, world)
+    try:
+        context, admin = _build_context(journal_at, token, crews, world)
+    except BaseException:
+        listening.close()
+        raise
+    context = context._replace(webhook_hosts=frozenset(map(str.lower, webhook_hosts)))
     hosts = {*LOOPBACK, host, *allow_host}
     app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
     gateway = None if world is not None or no_gateway else _start_gateway(context, gateway_port, any_port=port == 0)
     hooks = None if world is not None else _start_hook_server()
     _print_banner(address, admin, context, gateway)
     try:
-        serve(app, context.stream, listening)
+        serve(app, context.stream, listening, trusted_proxies)
     finally:
         if hooks is not None:
             hooks.stop()
@@ -146,10 +168,11 @@ def _build_context(
     from rung.adapters.system.provider_client import from_environment
     from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
-    from rung.service.auth import Authenticator, admin_token
+    from rung.service.auth import Authenticator
     from rung.service.crew_tables import CrewTables
     from rung.service.replay import Replayers
     from rung.service.routes.stream import EventBroadcaster
+    from rung.service.token_file import admin_token
     from rung.store import open_journal
     from rung.wiring.journals import default_path, is_url, journal_path
     from rung.wiring.policies import PolicyStore, file_book
@@ -164,9 +187,15 @@ def _build_context(
         world.begin(journal)
         replayers.replayers.insert(0, world)
     shown = CrewTables(crews if world is None else world.crews)
-    demo = world is not None
     return AppContext(
-        journal, Authenticator(journal, admin), EventBroadcaster(journal), policies, replayers, place, demo, shown
+        journal=journal,
+        auth=Authenticator(journal, admin),
+        stream=EventBroadcaster(journal),
+        policies=policies,
+        replayers=replayers,
+        journal_location=journal.backend.url,
+        demo=world is not None,
+        crews=shown,
     ), admin
 
 
@@ -203,6 +232,19 @@ def _start_hook_server() -> ResidentThread:
     from rung.hooks.resident_server import ResidentThread
 
     return ResidentThread(default_data_dir())
+
+
+def _proxy_address(given: str) -> str:
+    """Return the address or network as uvicorn expects it; names are not resolved, and `*` would believe anybody."""
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(given)
+    except ValueError:
+        raise ConfigError(
+            "--trusted-proxy", given, "an IP address or network, such as 10.0.0.5 or 10.0.0.0/24"
+        ) from None
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -65,8 +65,8 @@ def _build_index() -> RuleIndex:
 def classify(error: object) -> Failure:
     """Classify an exception, a response-like mapping, a text or evidence."""
     if type(error) is not Evidence:
-        if isinstance(error, Failure):
-            return error
+        if issubclass(type(error), Failure):  # not isinstance: a hostile `__class__` may raise
+            return error  # type: ignore[return-value]  # it is one
         error = evidence_of(error)
     if len(error.text) + len(error.output) + len(error.stack) > _MAX_CACHED_CHARS:
         return _classify(error)

@@ -22,6 +22,7 @@ from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
 TEXT_LIMIT: Final = 65_536  # characters kept of a body: its head and its tail
 CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
+TIMEOUT_NAME: Final = "rung.errors.AttemptTimeout"  # of an attempt that the engine interrupted
 _MAX_CAUSE_TEXTS: Final = 4  # texts quoted from a chain of causes
 _MAX_HEADERS: Final = 100
 _MAX_DUMP_DEPTH: Final = 24
@@ -34,7 +35,15 @@ _BUG_TYPES: Final = (TypeError, NameError, AttributeError, LookupError, Arithmet
 
 
 def evidence_of(error: object) -> Evidence:
-    """Return the evidence in an exception, a response-like mapping, a text, or evidence itself."""
+    """Return the evidence in an exception, a response-like mapping, a text, or evidence itself. Never raises."""
+    try:
+        return _read(error)
+    except Exception:  # a third-party class may raise anything anywhere, also for its name or its class
+        name = class_name(error)
+        return Evidence(text=f"{name} (its attributes cannot be read)", exceptions=(name,))
+
+
+def _read(error: object) -> Evidence:
     if type(error) is dict:
         return _from_mapping(error)
     if isinstance(error, Evidence):
@@ -176,7 +185,7 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     if isinstance(error, CircuitOpenError):
         return Evidence(text=str(error), code="circuit_open", finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
     if isinstance(error, AttemptTimeout):
-        return Evidence(text=str(error), exceptions=("rung.TimeUp", "TimeoutError"), phase=Phase.LIMIT)
+        return Evidence(text=str(error), exceptions=(TIMEOUT_NAME, "TimeoutError"), phase=Phase.LIMIT)
     return None
 
 
@@ -278,6 +287,19 @@ def attribute(holder: object, name: str) -> Any:
         return None
 
 
+def class_name(value: object) -> str:
+    """Return the name of a value's class, past whatever its metaclass does."""
+    return str(_TYPE_NAME(type(value)))
+
+
+_TYPE_NAME: Final = type.__dict__["__name__"].__get__
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and the text of an exception on which nothing can be relied."""
+    return f"{class_name(error)}: {text_of(error)}"
+
+
 def int_or_none(value: object) -> int | None:
     """Return an integer as `int`; None for any other type and for bool."""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -294,7 +316,7 @@ def text_of(value: object, limit: int = TEXT_LIMIT) -> str:
             return _dump_json(value, [limit], 0)
         return clip(str(value), limit)
     except Exception:  # a third-party __str__ may raise anything
-        return type(value).__name__
+        return class_name(value)
 
 
 def _decode(value: bytes | bytearray, limit: int) -> str:

@@ -16,20 +16,24 @@ def classify_cached(error: Exception) -> Failure:
 
     Classification is a pure function of both, if the exception carries nothing else.
     """
-    is_plain = error.__cause__ is None and error.__context__ is None and not error.__dict__
-    key = (type(error), error.args)
     try:
-        failure = FAILURE_CACHE.get(key) if is_plain else None
-    except TypeError:  # unhashable arguments
-        is_plain, failure = False, None
-    if failure is None:
-        from rung.core.classify.classifier import classify
-
-        failure = classify(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            return failure  # the file name is in its text, but not in its arguments
-        if is_plain:
+        if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+            return _classify(error)
+        key = (type(error), error.args)
+        failure = FAILURE_CACHE.get(key)
+        if failure is None:
+            failure = _classify(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                return failure  # the file name is in its text, but not in its arguments
             if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
                 FAILURE_CACHE.clear()
             FAILURE_CACHE[key] = failure
+    except Exception:  # unhashable arguments, or a class whose attributes raise
+        return _classify(error)
     return failure
+
+
+def _classify(error: Exception) -> Failure:
+    from rung.core.classify.classifier import classify
+
+    return classify(error)

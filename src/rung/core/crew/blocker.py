@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import TaskState
+from rung.core.text.quoted_data import on_one_line, quote_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +34,9 @@ class Blocker:
         """Return the report for the consultation with this number, as Markdown."""
         complete = sum(state == TaskState.COMPLETE for state in self.tasks.values())
         sections = (
-            ("What failed", self.summary),
+            ("What failed", quote_data(self.summary, "error")),
             ("What was tried", _bullets(self.attempts)),
-            ("Why this is beyond our authority", self.reason),
+            ("Why this is beyond our authority", on_one_line(self.reason)),
             ("Blocked tasks", _bullets(self.affected)),
             (
                 "The plan",
@@ -46,11 +47,11 @@ class Blocker:
             ),
             ("The state of every task", _bullets(tuple(f"{name}: {state}" for name, state in self.tasks.items()))),
             ("Artifacts", _bullets(self.artifacts)),
-            ("The state of git", self.git.strip() or "not a work tree"),
+            ("The state of git", quote_data(self.git, "output of git") if self.git.strip() else "not a work tree"),
         )
         text = "\n\n".join(f"## {title}\n\n{text.strip() or _NONE}" for title, text in sections)
         return f"# BLOCKER, consultation {consultation} of {MAX_CONSULTATIONS}\n\n{text}\n"
 
 
 def _bullets(items: tuple[str, ...]) -> str:
-    return "\n".join(f"- {' '.join(item.split())}" for item in items)
+    return "\n".join(f"- {on_one_line(item)}" for item in items)

@@ -11,6 +11,7 @@ RungError                        base of all errors that reach a caller; picklab
 ├── AttemptTimeout               the attempt was interrupted at its time limit (also a TimeoutError)
 ├── StoreError                   a journal or a crew's table cannot be used
 │   ├── JournalReadOnly          the journal can be read, but not written
+│   ├── StoreDamaged             a stored text or event cannot be read
 │   └── VersionConflict          a setting was changed by another writer
 ├── StoreUnavailable             a store cannot be used at the moment; a later try may succeed
 ├── RunOwnedElsewhere            a durable run belongs to a live process
@@ -184,6 +185,10 @@ class StoreError(RungError):
 
 class JournalReadOnly(StoreError):
     """A store can be read, but not written."""
+
+
+class StoreDamaged(StoreError):
+    """A stored text is not UTF-8, or a stored event is not JSON."""
 
 
 class VersionConflict(StoreError):

@@ -220,7 +220,7 @@ class ModelRestored(NamedTuple):
 
 
 class Crashed(NamedTuple):
-    """A listener, hook, check or checkpoint raised an error. Recorded, reported and otherwise ignored."""
+    """A listener, hook, check or checkpoint raised an error. An attempt whose check raised is not a success."""
 
     at: float
     what: str

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.domain.frozen_dict import FrozenEmptyDict
+from rung.core.domain.frozen_dict import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -131,7 +131,7 @@ NEVER_RETRYABLE: Final = frozenset(
     }
 )
 
-NO_HEADERS: Final[Mapping[str, str]] = FrozenEmptyDict()
+NO_HEADERS: Final[Mapping[str, str]] = FrozenDict()
 
 
 class Phase(StrEnum):

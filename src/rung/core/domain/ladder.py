@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain.error_size import Size, size_of
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind
+from rung.core.domain.frozen_dict import FrozenDict
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     DOLLARS,
@@ -163,13 +164,13 @@ class Ladder:
                 lower = ", ".join(names[:index]) or "there is none"
                 raise ConfigError(f"rungs[{index}].spent_with", rung.spent_with, f"the name of a lower rung: {lower}")
         self._check_entries(names)
-        object.__setattr__(self, "entry", MappingProxyType(dict(self.entry)))
+        object.__setattr__(self, "entry", FrozenDict(self.entry))
         object.__setattr__(self, "loops", tuple(sorted(self.loops)))
         entry_by_kind = {kind: names.index(self.entry.get(kind, self.default_entry)) for kind in Kind}
-        object.__setattr__(self, "_entry_by_kind", MappingProxyType(entry_by_kind))
-        object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+        object.__setattr__(self, "_entry_by_kind", FrozenDict(entry_by_kind))
+        object.__setattr__(self, "sizes", FrozenDict(self.sizes))
         by_size = {size: names.index(name) for size, name in self.sizes.items()}
-        object.__setattr__(self, "_entry_by_size", MappingProxyType(by_size))
+        object.__setattr__(self, "_entry_by_size", FrozenDict(by_size))
         object.__setattr__(self, "_size_limit", max(by_size.values(), default=0))
 
     def _check_entries(self, names: list[str]) -> None:

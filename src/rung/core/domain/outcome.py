@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -150,14 +151,15 @@ E = TypeVar("E", bound=BaseException)
 
 def annotate(error: E, outcome: Outcome[Any]) -> E:
     """Add the history of the recovery to the error as notes, and mark it so that an outer ladder does not repeat it."""
-    if error.__dict__.get("__rung_outcome__") is outcome:
-        return error  # annotated by an earlier unwrap
-    for note in note_lines(outcome):
-        error.add_note(note)
     evidence = outcome.failure.evidence if outcome.failure is not None else Evidence(text=outcome.reason)
     kind = outcome.failure.kind if outcome.failure is not None else Kind.UNKNOWN
-    error.__dict__["__rung_evidence__"] = evidence._replace(finding=kind, spent=True)
-    error.__dict__["__rung_outcome__"] = outcome
+    with suppress(Exception):  # a third-party class may refuse anything: then its error is raised as it is
+        if error.__dict__.get("__rung_outcome__") is outcome:
+            return error  # annotated by an earlier unwrap
+        for note in note_lines(outcome):
+            error.add_note(note)
+        error.__dict__["__rung_evidence__"] = evidence._replace(finding=kind, spent=True)
+        error.__dict__["__rung_outcome__"] = outcome
     return error
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import short_hash
-from rung.core.domain.frozen_dict import FrozenEmptyDict
+from rung.core.domain.frozen_dict import FrozenDict
 
-NO_PARAMS: Final[Mapping[str, Any]] = FrozenEmptyDict()
+NO_PARAMS: Final[Mapping[str, Any]] = FrozenDict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

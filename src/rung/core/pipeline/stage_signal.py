@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.frozen_dict import FrozenEmptyDict
+from rung.core.domain.frozen_dict import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class StageSignal:
         return "|".join([self.status, *(f"{key}:{_single_line(value)}" for key, value in pairs)])
 
 
-_NO_FACTS: Final[Mapping[str, str]] = FrozenEmptyDict()
+_NO_FACTS: Final[Mapping[str, str]] = FrozenDict()
 
 
 def parse_signal(output: str) -> StageSignal | None:

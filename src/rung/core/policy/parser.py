@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.error_size import Size
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS
+from rung.core.domain.frozen_dict import FrozenDict
 from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
@@ -113,7 +113,7 @@ def parse_policy(table: object, where: str = "policy", base: Policy | None = Non
         if caps:
             source["budget"] = _with_caps(source.get("budget", policy.budget), caps)
         if "prompts" in source:
-            source["prompts"] = MappingProxyType({**policy.prompts, **_prompts(source["prompts"])})
+            source["prompts"] = FrozenDict({**policy.prompts, **_prompts(source["prompts"])})
         settings = {
             each.name: each.type.read(source[each.name], each.name)
             for each in declared_settings(Policy)
@@ -157,8 +157,8 @@ class PolicyBook:
 
     default: Policy
     settings: Table  # the table of the default policy
-    projects: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
-    tools: Mapping[str, Table] = field(default_factory=lambda: MappingProxyType({}))
+    projects: Mapping[str, Table] = field(default_factory=FrozenDict)
+    tools: Mapping[str, Table] = field(default_factory=FrozenDict)
     rules: UserRules = field(default_factory=lambda: _user_rules([]))
     limits: Table | None = None  # settings that bound the file's, which nobody has trusted; None: it is trusted
 
@@ -250,7 +250,7 @@ def _base_policy(source: Table, base: Policy | None) -> Policy:
 def _tables_by_name(value: object, where: str) -> Mapping[str, Table]:
     """Return a copy of a table of tables."""
     tables = read_table(value, where)
-    return MappingProxyType({name: read_table(row, f"{where}.{name}") for name, row in tables.items()})
+    return FrozenDict({name: read_table(row, f"{where}.{name}") for name, row in tables.items()})
 
 
 def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Any) -> Policy:

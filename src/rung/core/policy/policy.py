@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Kind
+from rung.core.domain.frozen_dict import FrozenDict
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
@@ -76,7 +77,7 @@ def _part_type(part: type) -> Type:
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
 BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # default of the command line
-EMPTY_TABLE: Final[Mapping[str, Any]] = MappingProxyType({})
+EMPTY_TABLE: Final[Mapping[str, Any]] = FrozenDict()
 
 
 @settings

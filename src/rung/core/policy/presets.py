@@ -27,7 +27,7 @@ _MODEL_STILL_RESPONDS: Final = frozenset(
 _TRUNCATED: Final = frozenset({Kind.OUTPUT_LIMIT, Kind.PARTIAL_OUTPUT, Kind.GAVE_UP, Kind.STREAM_INTERRUPTED})
 # An invalid request is invalid for every other model too.
 _FALLBACK_KINDS: Final = frozenset(Kind) - {Kind.INVALID_REQUEST}
-_TERMINAL: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED)
+_TERMINAL: Final = (Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.BUDGET_EXHAUSTED, Kind.HOOK_CRASH)
 _RETRIED: Final = (*GROUPS["transient"], Kind.MALFORMED_OUTPUT)
 
 

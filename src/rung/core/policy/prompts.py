@@ -1,7 +1,8 @@
 """Recovery prompts: texts sent to a model after a failure, specific to its kind and explicit about what not to do.
 
 Each prompt has an id, so that its effect can be measured. A policy's `prompts` table overrides prompts by id.
-`{name}` is a placeholder for one of `FIELDS`; other text in braces is left unchanged.
+`{name}` is a placeholder for one of `FIELDS`; other text in braces is left unchanged. The texts of errors and outputs
+become blocks of quoted data on lines of their own: whoever wrote an error must not give instructions to the model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.classify.evidence import clip
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind
 from rung.core.domain.ladder import Action
+from rung.core.text.quoted_data import on_one_line, quote_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN: Final = 4
 FIELDS: Final = ("kind", "error", "stack", "output", "missing", "avoid", "tried", "steps", "repeats", "task")
+QUOTED_FIELDS: Final = frozenset({"error", "stack", "output", "tried"})
 
 PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -41,21 +44,21 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "came before, do not start over."
         ),
         "resume.malformed": (
-            "Your last answer could not be used: {error}. Give that part again, complete and valid, and continue from "
+            "Your last answer could not be used:\n{error}\nGive that part again, complete and valid, and continue from "
             "there. Do not repeat what came before it, do not apologise, do not leave anything out to make it fit."
         ),
         "context.error": (
-            "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{stack}{output}\n"
+            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{stack}{output}\n"
             "Do the task again so that this error does not occur. {avoid}\n\nThe task:\n{task}"
         ),
         "nudge.path": (
             "The previous attempt failed because something was not where it was looked for, or was not allowed "
-            "there.\n\nError ({kind}): {error}\n{output}\nKeep the same approach with another path or name: "
+            "there.\n\nError ({kind}):\n{error}\n{output}\nKeep the same approach with another path or name: "
             "first check what exists. Do not use the same path again, and do not create an empty file "
             "just to make the error go away.\n\nThe task:\n{task}"
         ),
         "nudge.format": (
-            "The previous answer did not have the required format.\n\nProblem: {error}\n{output}\n"
+            "The previous answer did not have the required format.\n\nProblem:\n{error}\n{output}\n"
             "Give the whole answer again in exactly the required format, and nothing around it: no preface, no "
             "code fence unless required, no comment. Do not change the content to make it fit.\n\nThe task:\n{task}"
         ),
@@ -69,74 +72,74 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "before you say you are done.\n\nThe task:\n{task}"
         ),
         "nudge.evidence": (
-            "The work was reported as done, but there is no evidence of it: {error}\n\nDo what is still missing, then "
+            "The work was reported as done, but there is no evidence of it:\n{error}\n\nDo what is still missing, then "
             "prove it: name the files that changed and the command that proves it, with its output. Do not claim "
             "anything you have not run.\n\nThe task:\n{task}"
         ),
         "nudge.refused": (
-            "The previous request was refused: {error}\n\nIf the task can be done in an acceptable way, do "
+            "The previous request was refused:\n{error}\n\nIf the task can be done in an acceptable way, do "
             "that part and say plainly what you leave out. Do not argue and do not try to get around the "
             "rule.\n\nThe task:\n{task}"
         ),
         "nudge.general": (
-            "The previous attempt at this task failed.\n\nError ({kind}): {error}\n{output}\nKeep the approach "
+            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{output}\nKeep the approach "
             "but adjust it to this error. Do not repeat the step that failed with the same inputs. {avoid}\n\n"
             "The task:\n{task}"
         ),
         "replan.loop": (
             "The same action with the same outcome has now been repeated {repeats} times; it will not help the "
             "next time either. Stop. In two sentences: what do you know now, and what do you not know? Then "
-            "choose a different tool or method to find that out. Do not repeat: {error}\n\nThe task:\n{task}"
+            "choose a different tool or method to find that out. Do not repeat:\n{error}\n\nThe task:\n{task}"
         ),
         "replan.approach": (
-            "This approach does not work and is abandoned.\n\nWhat was tried:\n{tried}\nWhy it failed ({kind}): "
+            "This approach does not work and is abandoned.\n\nWhat was tried:\n{tried}\nWhy it failed ({kind}):\n"
             "{error}\n\nMake a new plan that reaches the same goal in another way, then carry it out. Do not go "
             "back to a variation of what is listed above, and keep what already works: {steps}\n\nThe task:\n{task}"
         ),
         "respawn.fresh": (
-            "You take over a task from a worker that did not finish. It ended with ({kind}): {error}\n\nDone so "
+            "You take over a task from a worker that did not finish. It ended with ({kind}):\n{error}\n\nDone so "
             "far: {steps}\nDo the rest in the simplest way that completes the task: the core of it first, nothing "
             "optional, nothing outside its scope. Do not redo finished parts. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.narrower": (
-            "You take over a task that was too broad for the worker before you. It ended with ({kind}): {error}\n\nDone "
+            "You take over a task that was too broad for the worker before you. It ended with ({kind}):\n{error}\n\nDone "
             "so far: {steps}\nDo less at once: {missing} first, then the rest of the core of the task. Complete each part "
             "before the next. Do nothing optional and nothing outside its scope. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.longer": (
-            "You take over a task whose worker ran out of turns. You have more turns than it had: {error}\n\nDone so "
+            "You take over a task whose worker ran out of turns. You have more turns than it had:\n{error}\n\nDone so "
             "far: {steps}\nPlan your turns: the result first, checks after it, nothing optional. {avoid}\n\nThe task:\n{task}"
         ),
         "respawn.simpler": (
-            "You take over a task whose result was not good enough ({kind}): {error}\n{output}\nDo it in the simplest "
+            "You take over a task whose result was not good enough ({kind}):\n{error}\n{output}\nDo it in the simplest "
             "way that completes it, and check each part before you say you are done. Do not build on the result "
             "above, and do not add anything that was not asked for.\n\nThe task:\n{task}"
         ),
         "restructure.split": (
-            "Workers conflicted with each other: {error}\n\nSplit the work again so that no two parts touch the "
+            "Workers conflicted with each other:\n{error}\n\nSplit the work again so that no two parts touch the "
             "same files or decisions, say who owns what, and do only your own part. Do not resolve the conflict by "
             "overwriting the other's work.\n\nThe task:\n{task}"
         ),
         "handover.context": (
             "You take over from another agent that could not do this.\n\nWhat was tried:\n{tried}\nThe last error "
-            "({kind}): {error}\n{output}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
+            "({kind}):\n{error}\n{output}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
             "what is listed above.\n\nThe task:\n{task}"
         ),
         "fix.proposal": (
-            "Your work reported an error.\n\nError ({kind}): {error}\n{output}\nCorrect this and only this, then "
+            "Your work reported an error.\n\nError ({kind}):\n{error}\n{output}\nCorrect this and only this, then "
             "continue. Do not widen the task and do not work around the error by disabling a check.\n\n"
             "The task:\n{task}"
         ),
         "investigate.cause": (
-            "An error persists after attempts to correct it.\n\nError ({kind}): {error}\n{stack}{output}\nWhat was "
+            "An error persists after attempts to correct it.\n\nError ({kind}):\n{error}\n{stack}{output}\nWhat was "
             "tried:\n{tried}\nBefore changing anything, find the cause: reproduce it, read the code it comes from, "
             "say what the cause is and how you know. Only then correct it. Do not guess, and do not try another "
             "variation first.\n\nThe task:\n{task}"
         ),
         "done.last_turn": (
             "This is the last turn; there will not be another. Do not start anything new and do not call tools. "
-            "Write down: what is finished, what is not, where it stopped and why ({kind}: {error}), and what a "
-            "person should do next. Do not claim anything that was not done.\n\nThe task was:\n{task}"
+            "Write down: what is finished, what is not, where it stopped and why, and what a person should do next. "
+            "Do not claim anything that was not done.\n\nThe last error ({kind}):\n{error}\n\nThe task was:\n{task}"
         ),
     }
 )
@@ -224,13 +227,13 @@ def render(
     task = incident.first_request.prompt if incident.first_request is not None else ""
     fields = {
         "kind": failure.kind.value,
-        "error": clip(failure.message or failure.kind.value, room // 4),
-        "stack": f"Stack:\n{clip(evidence.stack, room // 4)}\n" if evidence.stack else "",
-        "output": _quote("Its output", clip(evidence.output, room // 4)) if evidence.output else "",
-        "missing": ", ".join(evidence.missing) or "what is missing",
+        "error": quote_data(clip(failure.message or failure.kind.value, room // 4), "error"),
+        "stack": quote_data(clip(evidence.stack, room // 4), "stack") if evidence.stack else "",
+        "output": quote_data(clip(evidence.output, room // 4), "output") if evidence.output else "",
+        "missing": on_one_line(clip(", ".join(evidence.missing), room // 8)) or "what is missing",
         "avoid": _AVOID.get(failure.kind, ""),
-        "tried": clip(_list_failures(incident), room // 4),
-        "steps": clip(", ".join(incident.steps), room // 8) or "nothing yet",
+        "tried": quote_data(clip(_list_failures(incident), room // 4), "earlier errors"),
+        "steps": on_one_line(clip(", ".join(incident.steps), room // 8)) or "nothing yet",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }
@@ -240,17 +243,24 @@ def render(
 
 def without_task(text: str) -> str:
     """Return a rendered prompt without the task at its end, for a conversation that already contains the task."""
-    head, separator, _ = text.rpartition("\nThe task")
+    head, separator, _ = text.partition("\nThe task")  # no quoted line begins so
     return head.rstrip() if separator else text
 
 
+_PLACEHOLDER: Final = re.compile(rf"( *)\{{({'|'.join(FIELDS)})\}}")
+
+
 def _fill(template: str, fields: Mapping[str, str]) -> str:
-    filled = re.sub(r"\{(" + "|".join(FIELDS) + r")\}", lambda match: fields[match[1]], template)
-    return re.sub(r"\n{3,}", "\n\n", filled)  # left by empty fields
+    """Return the template with its placeholders replaced; quoted data stands on lines of its own."""
 
+    def value(match: re.Match[str]) -> str:
+        blanks, name = match.groups()
+        if name not in QUOTED_FIELDS or not fields[name]:
+            return f"{blanks}{fields[name]}"
+        before = "\n" if match.start() and template[match.start() - 1] != "\n" else ""
+        return before + fields[name] + ("" if template.startswith("\n", match.end()) else "\n")
 
-def _quote(title: str, text: str) -> str:
-    return f"{title}:\n---\n{text}\n---\n"
+    return re.sub(r"\n{3,}", "\n\n", _PLACEHOLDER.sub(value, template))  # empty lines left by empty fields
 
 
 def _list_failures(incident: Incident) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  # dataclasses read the annotation
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+from rung.core.domain.frozen_dict import FrozenDict
 from rung.core.domain.settings_schema import DOLLARS, Type, optional, read_table, setting, settings
 
 ALERT_PERCENTS: Final = (50, 75, 90, 100)  # percent of a limit
 _MORE_THAN_A_MONTH: Final = 32 * 86_400.0
-_NO_LIMITS: Final[Mapping[str, float]] = MappingProxyType({})
+_NO_LIMITS: Final[Mapping[str, float]] = FrozenDict()
 
 
 class SpendLimit(NamedTuple):

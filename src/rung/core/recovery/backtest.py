@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.evidence import TIMEOUT_NAME
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Phase
 from rung.core.domain.incident import Incident
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MEAN_JITTER: Final = 0.5
 TIMEOUT_TOLERANCE_SECONDS: Final = 1.0  # an attempt can run this much past its limit before it is interrupted
 _EPSILON_SECONDS: Final = 1e-6
+_TIMEOUT_NAMES: Final = ((TIMEOUT_NAME,), ("rung.TimeUp",))  # the second in journals of version 0.1
 
 LIMITATIONS: Final = (
     "Attempts that were never made have no result: after the first different decision, the outcome is known only if that decision ends the incident.",
@@ -276,7 +278,7 @@ class _BacktestRun:
         took = f"{event.seconds:.0f} s"
         if isinstance(event, ev.AttemptFailed):
             evidence = event.failure.evidence
-            timed_out = evidence.phase is Phase.LIMIT and evidence.exceptions[:1] == ("rung.TimeUp",)
+            timed_out = evidence.phase is Phase.LIMIT and evidence.exceptions[:1] in _TIMEOUT_NAMES
             if timed_out and (limit is None or limit > event.seconds + TIMEOUT_TOLERANCE_SECONDS):
                 self.doubts.append(f"attempt {number} timed out after {took}, and would have had longer")
             if timed_out or not event.made:

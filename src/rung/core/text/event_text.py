@@ -9,6 +9,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.failures import first_line
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
+from rung.core.text.printable import printable
 from rung.core.text.units import format_dollars, format_duration
 
 if TYPE_CHECKING:
@@ -43,11 +44,17 @@ def describe_json(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0
     try:
         return describe_event(from_json(body), rungs, number)
     except ConfigError as error:
-        return EventText("note", str(body.get("name", "?")), f"cannot be read by this version of Rung: {error}")
+        name = printable(str(body.get("name", "?")))
+        return EventText("note", name, f"cannot be read by this version of Rung: {printable(str(error))}")
 
 
 def describe_event(event: ev.Event, rungs: Sequence[str], number: int = 0) -> EventText:
-    """Describe an event. `rungs` are the names of the ladder's rungs, `number` is that of the attempt."""
+    """Describe an event, without control sequences. `rungs` name the ladder's rungs, `number` is that of the attempt."""
+    mark, subject, text, more, time = _describe(event, rungs, number)
+    return EventText(mark, printable(subject), printable(text), tuple(map(printable, more)), time)
+
+
+def _describe(event: ev.Event, rungs: Sequence[str], number: int) -> EventText:
     match event:
         case ev.Opened(terms=terms, request=request):
             target = request.model or request.agent if request is not None else ""
@@ -66,7 +73,11 @@ def describe_event(event: ev.Event, rungs: Sequence[str], number: int = 0) -> Ev
         case ev.Closed(status=status, reason=reason):
             return EventText("end", status.value, first_line(reason))
         case ev.Crashed(what=what, error=error):
-            return EventText("bad", "crashed", f"{what}, ignored: {first_line(error)}")
+            return EventText(
+                "bad",
+                "crashed",
+                f"{what}, {'result not accepted' if what == 'check' else 'ignored'}: {first_line(error)}",
+            )
     return _describe_note(event, rungs)
 
 

@@ -16,6 +16,7 @@ from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
 from rung.engine.loop.run import CURRENT, breaker_verdict
 from rung.engine.ports import EPOCH
+from rung.engine.recover import attach_outcome
 from rung.engine.timeouts.attempt_reports import any_since
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class FirstRetries:
         """Record a retry that was cancelled or interrupted. The error carries the outcome so far."""
         run = self.open_run(retry, began)
         run.record_cancelled()
-        error.__dict__["__rung_outcome__"] = run.outcome()
+        attach_outcome(error, run)
 
 
 def _is_request(args: tuple[Any, ...]) -> bool:

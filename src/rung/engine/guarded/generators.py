@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Phase
 from rung.engine.guarded.fast_path import as_attempt
 
@@ -133,5 +134,9 @@ def _mark_output_started(error: Exception) -> Exception:
     from rung.core.classify.evidence import evidence_of
 
     evidence = evidence_of(error)
-    error.__dict__["__rung_evidence__"] = evidence._replace(phase=Phase.STREAM, output_started=True)
+    marked = evidence._replace(phase=Phase.STREAM, output_started=True)
+    try:
+        error.__dict__["__rung_evidence__"] = marked
+    except Exception:  # a third-party class may refuse; its text is in the evidence
+        return AttemptError.of(marked)
     return error

@@ -112,11 +112,19 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
 def _validate(
     run: RecoveryRun, check: ResultValidator, value: Any
 ) -> Generator[Move, Reply, Evidence | Failure | None]:
-    """Return the evidence or failure that a check reports about a result, or None if the result is good."""
-    from rung.core.classify.evidence import clip
+    """Return the evidence or failure that a check reports about a result, or None if the result is good.
+
+    A check that raises has verified nothing, so its result is not a success (fail closed).
+    """
+    from rung.core.classify.evidence import clip, describe_error
     from rung.core.domain.verdict import Verdict
 
-    defect, _ = yield from _call(run, "check", check, value)
+    defect, error = yield CallPort(check, (value,))
+    if error is not None:
+        text = f"the check of the result failed: {describe_error(error)}"
+        run.record_crash("check", error, "so the result is not accepted")
+        output = value if isinstance(value, str) else ""
+        return Evidence(text=clip(text), output=clip(output), finding=Kind.HOOK_CRASH, phase=Phase.RESULT)
     if isinstance(defect, Verdict):
         defect = defect.evidence
     if defect is None or isinstance(defect, Evidence | Failure):
@@ -203,7 +211,9 @@ def _make_request(
         else:
             after, prompt = (yield from _call_rung_handler(run, handler, before)), f"own.{action}"
     except Exception as error:  # the user's planner or compactor failed: only the rung fails
-        return _skip(run, decision.rung, f"{rung.name} raised {type(error).__name__}: {error}")
+        from rung.core.classify.evidence import describe_error
+
+        return _skip(run, decision.rung, f"{rung.name} raised {describe_error(error)}")
     digest = after.digest()
     if digest in incident.digests:
         return _skip(run, decision.rung, "its request was already tried")
@@ -261,6 +271,8 @@ def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
         appended, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, new_events)
         if isinstance(appended, _Pending):
             run.pending_append = appended
+            if final and getattr(run.journal, "is_behind", False):  # back-pressure: the caller makes no more failures
+                yield from _call(run, "journal", _identity, appended.future)
     run.notify(new_events)
 
 

@@ -164,13 +164,15 @@ class RecoveryRun:
                 except Exception as error:  # a listener must not end the recovery
                     self.record_crash(what, error)
 
-    def record_crash(self, what: str, error: Exception) -> None:
-        """Record the error of an extension and warn the user. The recovery continues (fail open)."""
+    def record_crash(self, what: str, error: Exception, effect: str = "and was ignored") -> None:
+        """Record the error of an extension and warn the user. The recovery continues."""
         import warnings
 
-        text = f"{type(error).__name__}: {error}"
+        from rung.core.classify.evidence import describe_error
+
+        text = describe_error(error)
         self.append(ev.Crashed(self.clock.now(), what, text))
-        warnings.warn(f"rung: {what} failed and was ignored: {text}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"rung: {what} failed {effect}: {text}", RuntimeWarning, stacklevel=2)
 
     def admit(self) -> CircuitOpenError | None:
         """Prepare an attempt and ask the circuit breaker. An open circuit is a failure without an attempt."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import rung
 from rung.core.domain.errors import ConfigError
-from rung.service.app_context import Admin, AppContext, Context, Reader
-from rung.service.auth import COOKIE_NAME, add_token, revoke_token, tokens
+from rung.service.app_context import Admin, Context, Reader
+from rung.service.auth import COOKIE_NAME, Role, add_token, revoke_token, tokens
+from rung.service.export_response import ExportResponse
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.incidents import NO_NUL
 from rung.service.routes.stream import EventStream, StreamFilter
-from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, TokenIn, TokenOut
-from rung.service.schemas.base import ActionResult
+from rung.service.schemas.admin import AuditOut, CurrentUser, LoginIn, LoginOut, TokenIn, TokenOut
+from rung.service.schemas.base import ActionResult, Moment
 from rung.store.journal import export as exporting
 from rung.store.queries import listing
 from rung.store.queries.inbox import attempt_counts, incident_counts, known_models, ping
@@ -31,19 +30,17 @@ MEDIA_TYPES: Final = {
     exporting.ExportFormat.JSONL: "application/x-ndjson",
     exporting.ExportFormat.PARQUET: "application/vnd.apache.parquet",
 }
-CHUNK_BYTES: Final = 64 * 1024
 MAX_PROJECTS: Final = 200  # offered as filters
 _Short = Annotated[str, Query(max_length=300, pattern=NO_NUL)]
 
 
 @router.get("/api/me")
-def me(request: Request, context: Context, principal: Reader) -> CurrentUser:
-    """The current user, their role, and the CSRF token for browser writes."""
+def me(context: Context, principal: Reader) -> CurrentUser:
+    """The current user, their role, and facts about this service."""
     configured = [model.name for model in context.policies.pick().models]
     return CurrentUser(
         name=principal.name,
         role=principal.role.value,
-        csrf=request.state.csrf,
         version=rung.__version__,
         demo=context.demo,
         journal=context.journal_location,
@@ -54,17 +51,16 @@ def me(request: Request, context: Context, principal: Reader) -> CurrentUser:
 
 
 @router.post("/api/login")
-def login(body: LoginIn, request: Request, response: Response, context: Context) -> ActionResult:
-    """Exchange a token for a session cookie."""
-    address = request.client.host if request.client is not None else ""
-    if context.auth.lockout_seconds(address) > 0:
-        raise ApiProblem(429, "too many failed logins from this address: wait a minute")
+def login(body: LoginIn, request: Request, response: Response, context: Context) -> LoginOut:
+    """Exchange a token for a session cookie and the CSRF token that every request with this cookie must send."""
     principal = context.auth.by_token(body.token)
     if principal is None:
-        context.auth.record_failed_login(address)
+        wait = context.auth.record_failed_login(request.client.host if request.client is not None else "")
+        if wait > 0:
+            raise ApiProblem(429, "too many wrong tokens from this address", retry_after=wait)
         raise ApiProblem(401, "unknown or expired token", field="token")
-    request.state.auth_middleware.set_cookie(response, principal)
-    return ActionResult(how="said")
+    csrf = request.state.auth_middleware.set_cookie(response, principal, request.url.scheme)
+    return LoginOut(csrf=csrf)
 
 
 @router.post("/api/logout")
@@ -86,7 +82,7 @@ def logout(response: Response, _: Reader) -> ActionResult:
 )
 async def events(
     context: Context,
-    _: Reader,
+    principal: Reader,
     session: _Short = "",
     project: _Short = "",
     incident: _Short = "",
@@ -100,7 +96,9 @@ async def events(
         if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 19):  # noqa: PLR2004  # fits 64 bits
             raise ApiProblem(422, "Last-Event-ID: must be the id of an event, a number", field="Last-Event-ID")
         after = int(last_event_id)
-    return EventStream(context.stream.subscribe(after, StreamFilter(incident, session, project, name)))
+    return EventStream(
+        context.stream.subscribe(after, StreamFilter(incident, session, project, name, principal.role is Role.ADMIN))
+    )
 
 
 @router.get(
@@ -115,38 +113,28 @@ async def events(
 )
 def export(
     context: Context,
-    _: Reader,
+    principal: Reader,
     format: Annotated[str, Query(max_length=20)] = "csv",  # noqa: A002  # the query parameter's name
     what: Annotated[str, Query(max_length=20)] = "attempts",
-    since: float | None = None,
-    until: float | None = None,
+    since: Moment = None,
+    until: Moment = None,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,
-) -> StreamingResponse:
-    """Export attempts, incidents or events as CSV, JSON lines or Parquet."""
+) -> ExportResponse:
+    """Export attempts, incidents or events as CSV, JSON lines or Parquet; a few at a time."""
     if format not in tuple(exporting.ExportFormat):
         raise ConfigError("format", format, "one of " + ", ".join(exporting.ExportFormat))
     if what not in tuple(exporting.ExportSubject):
         raise ConfigError("what", what, "one of " + ", ".join(exporting.ExportSubject))
     export_format, subject = exporting.ExportFormat(format), exporting.ExportSubject(what)
     where = ReportFilter(since=since, until=until, project=project, model=model or None, kind=kind or None)
-    return StreamingResponse(
-        _export_chunks(context, export_format, subject, where),
+    return ExportResponse(
+        lambda file: exporting.export(context.journal, subject, export_format, file, where),
+        context.heavy.slot(principal),
         media_type=MEDIA_TYPES[export_format],
         headers={"content-disposition": f'attachment; filename="rung-{subject}.{export_format}"'},
     )
-
-
-def _export_chunks(
-    context: AppContext, export_format: exporting.ExportFormat, subject: exporting.ExportSubject, where: ReportFilter
-) -> Iterator[bytes]:
-    """Write the export to a temporary file first: it may be larger than memory."""
-    with tempfile.TemporaryFile() as file:
-        exporting.export(context.journal, subject, export_format, file, where)
-        file.seek(0)
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
 
 
 @router.get("/api/audit")
@@ -172,8 +160,10 @@ def make_token(body: TokenIn, context: Context, principal: Admin) -> TokenOut:
     return TokenOut(name=made.name, role=made.role.value, made_at=made.made_at, ends_at=made.ends_at, token=token)
 
 
-@router.delete("/api/tokens/{name}")
-def drop_token(name: str, context: Context, principal: Admin) -> ActionResult:
+@router.delete("/api/tokens/{name:path}")
+def drop_token(
+    name: Annotated[str, Path(min_length=1, max_length=100)], context: Context, principal: Admin
+) -> ActionResult:
     """Revoke all tokens of this name, and the cookies issued for them."""
     if not revoke_token(context.journal, name, by=principal.name):
         raise ApiProblem(404, f"there is no token named {name[:100]!r}")

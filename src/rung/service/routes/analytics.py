@@ -26,6 +26,7 @@ from rung.service.schemas.analytics import (
     RungEffectOut,
     SnoozeIn,
 )
+from rung.service.schemas.base import Moment
 from rung.store.queries import groups as grouped
 from rung.store.queries import kpis, reports
 from rung.store.queries.inbox import failures_by_day
@@ -43,8 +44,8 @@ GOALS: Final = {"autoRecovered": 0.7, "meanTimeToRecovery": 30.0}
 
 
 def _report_filter(
-    since: Annotated[float | None, Query(ge=0, le=1e11, allow_inf_nan=False)] = None,
-    until: Annotated[float | None, Query(ge=0, le=1e11, allow_inf_nan=False)] = None,
+    since: Moment = None,
+    until: Moment = None,
     project: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     model: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     kind: Annotated[str | None, Query(max_length=50, pattern=NO_NUL)] = None,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Path, Response
 
 from rung.core.domain.errors import VersionConflict
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, month_of, reached_alert
 from rung.service.app_context import Actor, Admin, AppContext, Context, Reader
-from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.if_match import IfMatch, expected_version
+from rung.service.problems import PROBLEM_RESPONSES
 from rung.service.schemas.base import ActionResult
 from rung.service.schemas.budgets import BudgetOut, BudgetsIn, BudgetsOut
 from rung.store.queries.spend import SETTING_NAME, spend_limits, spent_in_month, top_sessions
@@ -32,18 +33,11 @@ def read_budgets(context: Context, _: Reader, response: Response) -> BudgetsOut:
 
 @router.put("/budgets")
 def change_budgets(
-    budgets: BudgetsIn,
-    context: Context,
-    principal: Admin,
-    response: Response,
-    if_match: Annotated[str | None, Header()] = None,
+    budgets: BudgetsIn, context: Context, principal: Admin, response: Response, if_match: IfMatch = None
 ) -> BudgetsOut:
     """Replace all budgets."""
-    version = (if_match or "").strip('"')
-    if version and not (version.isascii() and version.isdigit()):
-        raise ApiProblem(412, "If-Match must be the ETag of the version that was read", field="If-Match")
     stored = put_setting(
-        context.journal, SETTING_NAME, budgets.model_dump(), principal.name, expected=int(version) if version else None
+        context.journal, SETTING_NAME, budgets.model_dump(), principal.name, expected=expected_version(if_match)
     )
     response.headers["etag"] = f'"{stored.version}"'
     return _out(context)

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
-import urllib.request
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS_PREFIX
-from rung.core.domain.errors import ConfigError
 from rung.service.app_context import Admin, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.budgets import acknowledged, budget_alerts
 from rung.service.routes.crews import parse_time
 from rung.service.routes.incidents import asks
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
+from rung.service.webhook import check_webhook, post_webhook
 from rung.store.crew import board
 from rung.store.queries import groups as grouped
 from rung.store.queries.inbox import blocked_incidents
 from rung.store.queries.listing import crashes
 from rung.store.settings import put_setting, setting
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 router = APIRouter(prefix="/api", tags=["inbox"], responses=PROBLEM_RESPONSES)
 
+_LOG: Final = logging.getLogger(__name__)
 NOTIFICATIONS_SETTING: Final = "notifications"
 RECENT_SECONDS: Final = 7 * 86_400.0
 MAX_ITEMS: Final = 100
@@ -52,9 +49,8 @@ def notifications(context: Context, _: Admin) -> NotificationsIn:
 @router.put("/notifications")
 def change_notifications(body: NotificationsIn, context: Context, principal: Admin) -> NotificationsIn:
     """Set the notification webhook. Notifications never contain a prompt."""
-    parts = urlsplit(body.webhook)
-    if body.webhook and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise ConfigError("webhook", body.webhook, "an http or https URL, or empty")
+    if body.webhook:
+        check_webhook(body.webhook, context.webhook_hosts)
     put_setting(context.journal, NOTIFICATIONS_SETTING, body.model_dump(), principal.name)
     return body
 
@@ -128,10 +124,10 @@ def _item(key: str, kind: str, at: float, title: str, detail: str, project: str,
 class WebhookNotifier:
     """Notifies the webhook once of each item that appears while the service runs."""
 
-    def __init__(self, context: AppContext, address: str, send: Callable[[str, bytes], object] | None = None) -> None:
+    def __init__(self, context: AppContext, address: str) -> None:
         self._context = context
         self._dashboard_url = address
-        self._send = send or _post
+        self._trouble = ""
         self._notified: set[str] = set()
         self._stopped = threading.Event()
 
@@ -146,8 +142,12 @@ class WebhookNotifier:
 
     def _poll(self) -> None:
         while not self._stopped.wait(POLL_SECONDS):
-            with suppress(Exception):  # journal or webhook unavailable: the next poll tries again
+            try:
                 self.notify_new()
+            except Exception as error:  # noqa: BLE001  # journal or webhook unavailable: the next poll tries again
+                if self._trouble != (trouble := f"{type(error).__name__}: {error}"):
+                    _LOG.warning("rung: webhook not notified: %s", trouble)
+                    self._trouble = trouble
 
     def notify_new(self) -> None:
         """Send one notification for each new item."""
@@ -157,11 +157,6 @@ class WebhookNotifier:
                 continue
             if webhook:
                 link = f" <{self._dashboard_url}#/inbox|Open>"
-                self._send(webhook, json.dumps({"text": f"*{item.title}*\n{item.detail[:500]}\n{link}"}).encode())
+                text = f"*{item.title}*\n{item.detail[:500]}\n{link}"
+                post_webhook(webhook, json.dumps({"text": text}).encode(), self._context.webhook_hosts)
             self._notified.add(item.id)
-
-
-def _post(address: str, body: bytes) -> None:
-    request = urllib.request.Request(address, body, {"content-type": "application/json"}, method="POST")  # noqa: S310  # the scheme is checked when the webhook is set
-    with urllib.request.urlopen(request, timeout=10):  # noqa: S310
-        pass

@@ -19,7 +19,7 @@ from rung.service.idempotency import IdempotencyKey, run_idempotent
 from rung.service.incident_status import LiveStatus, live_status
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.replay import load_incident
-from rung.service.schemas.base import ActionResult
+from rung.service.schemas.base import ActionResult, Moment
 from rung.service.schemas.incidents import (
     AnswerIn,
     AskOption,
@@ -62,8 +62,8 @@ def list_incidents(
     prompt: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
     pattern: Annotated[str, Query(max_length=500, pattern=NO_NUL)] = "",
     q: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = "",
-    since: float | None = None,
-    until: float | None = None,
+    since: Moment = None,
+    until: Moment = None,
     troubled: bool = False,
     cursor: Annotated[str | None, Query(max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,

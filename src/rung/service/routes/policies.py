@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Path, Response
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import Action
@@ -13,7 +12,9 @@ from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, wo
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import policy_table, to_toml
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
+from rung.core.text.toml_document import TomlError, check_document, parse_toml
 from rung.service.app_context import Admin, Context, Reader
+from rung.service.if_match import IfMatch, expected_version
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.schemas.policies import (
     BacktestDifference,
@@ -39,9 +40,6 @@ router = APIRouter(prefix="/api", tags=["policies"], responses=PROBLEM_RESPONSES
 
 MAX_DIFFERENCES: Final = 100  # in a backtest response, the newest
 Project = Annotated[str, Path(min_length=1, max_length=200)]
-IfMatch = Annotated[
-    str | None, Header(description='ETag of the version to replace, such as "3"; "0" if there is none yet.')
-]
 
 
 @router.get("/retry-policy")
@@ -90,14 +88,15 @@ def validate(policy: PolicyIn, context: Context, _: Reader, project: str = "") -
 
 
 @router.post("/backtest")
-def backtest(body: BacktestIn, context: Context, _: Reader) -> BacktestOut:
+def backtest(body: BacktestIn, context: Context, principal: Reader) -> BacktestOut:
     """Replay recorded incidents against a policy and compare its decisions."""
     candidate = context.policies.with_stored(policy_settings(body.policy), body.project or "")
     unreadable: list[str] = []
-    replayed = [
-        replay(events, candidate)
-        for events in ended_incidents(context.journal, unreadable, since=body.since, project=body.project)
-    ]
+    with context.heavy.slot(principal):
+        replayed = [
+            replay(events, candidate)
+            for events in ended_incidents(context.journal, unreadable, since=body.since, project=body.project)
+        ]
     total = summarize(replayed)
     differing = [
         BacktestDifference(incident=found.incident, words=found.describe(), was=str(found.was_status or ""))
@@ -154,17 +153,11 @@ def _read(context: AppContext, project: str, response: Response) -> PolicyOut:
 def _replace(
     context: AppContext, project: str, policy: PolicyIn, principal: str, if_match: str | None, response: Response
 ) -> PolicyOut:
-    if if_match is None:
-        raise ApiProblem(
-            428, 'If-Match is required: send the ETag of the version to replace ("0" if there is none yet)'
-        )
-    version = if_match.removeprefix("W/").strip('"')
-    if not version.isascii() or not version.isdigit() or len(version) > 9:  # noqa: PLR2004  # fits an integer column
-        raise ApiProblem(412, "If-Match must be the ETag of the version that was read", field="If-Match")
+    version = expected_version(if_match)
     table = policy_settings(policy)
     candidate = context.policies.with_stored(table, project)
     stored = put_setting(
-        context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=int(version)
+        context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=version
     )
     response.headers["etag"] = f'"{stored.version}"'
     return policy_out(candidate, project or "default", stored)
@@ -188,7 +181,12 @@ def policy_settings(policy: PolicyIn) -> dict[str, Any]:
     """Return the settings of a request: its TOML or settings, overridden by the named fields."""
     if policy.toml is not None and policy.settings is not None:
         raise ApiProblem(422, "`toml` and `settings` are mutually exclusive", field="toml")
-    table = _parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
+    try:
+        table = parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
+        check_document(table)
+    except TomlError as error:
+        field = "settings" if policy.toml is None else "toml"
+        raise ApiProblem(422, f"{field}: {error}", field=field) from None
     fields = policy.model_dump(by_alias=True, exclude_none=True)
     for field, key in FIELD_NAMES.items():
         if field not in fields:
@@ -202,13 +200,6 @@ def policy_settings(policy: PolicyIn) -> dict[str, Any]:
         else:
             table[outer] = fields[field]
     return table
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ApiProblem(422, f"toml: invalid TOML: {error}", field="toml") from None
 
 
 def _field_name(key: str) -> str:

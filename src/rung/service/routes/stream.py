@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import Response
 
 from rung.store.queries.live import acts_after, last_act, last_event, streamed_events
+from rung.store.read_models.event_body import shown_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -31,6 +32,7 @@ MAX_CACHED_CHUNKS: Final = 16  # joined chunks shared by listeners at the same p
 POLL_SECONDS: Final = 0.1
 KEEPALIVE_SECONDS: Final = 15.0  # a comment is sent after this long without an event
 MAX_TEXT_CHARS: Final = 300
+ADMIN_SUBJECTS: Final = ("token/", "notifications")  # of acts on what only administrators can read
 OMITTED_FIELDS: Final = frozenset(
     {
         "v",
@@ -60,6 +62,7 @@ class StreamEntry(NamedTuple):
     project: str
     name: str
     payload: bytes
+    signal: bytes | None = None  # of an act: for listeners who may not read the audit trail
 
 
 class StreamFilter(NamedTuple):
@@ -69,10 +72,14 @@ class StreamFilter(NamedTuple):
     session: str = ""
     project: str = ""
     name: str = ""
+    is_admin: bool = False
 
-    def matches(self, entry: StreamEntry) -> bool:
-        """Return whether the filter accepts this entry."""
-        return all(not wanted or wanted == getattr(entry, field) for field, wanted in self._asdict().items())
+    def payload(self, entry: StreamEntry) -> bytes:
+        """Return what this listener gets of an entry. Everybody's page reloads after an act; who did what is audit."""
+        if entry.signal is not None:
+            return entry.payload if self.is_admin else entry.signal
+        wanted = zip(self[:4], entry[2:6], strict=True)
+        return entry.payload if all(not want or want == found for want, found in wanted) else b""
 
 
 class EventBroadcaster:
@@ -129,7 +136,8 @@ class EventBroadcaster:
         for audit in acts_after(self._journal, self._last_audit_seq, self._page_size):
             self._last_audit_seq = audit.seq
             data = json.dumps({"at": audit.at, "who": audit.who, "action": audit.action, "subject": audit.subject})
-            found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode()))
+            signal = b"" if audit.subject.startswith(ADMIN_SUBJECTS) else b"event: act\ndata: {}\n\n"
+            found.append((0, "", "", "", "act", f"event: act\ndata: {data}\n\n".encode(), signal))
         return found
 
     # -- event loop -----------------------------------------------------------------------------------
@@ -193,9 +201,7 @@ class EventBroadcaster:
             if len(self._chunk_cache) >= MAX_CACHED_CHUNKS:
                 self._chunk_cache.clear()
             entries = self._ring[position - self._ring[0].position :]
-            self._chunk_cache[key] = b"".join(
-                entry.payload for entry in entries if entry.name == "act" or stream_filter.matches(entry)
-            )
+            self._chunk_cache[key] = b"".join(map(stream_filter.payload, entries))
         return self._chunk_cache[key]
 
     async def _catch_up(self, since: int, last: int, stream_filter: StreamFilter) -> AsyncIterator[bytes]:
@@ -205,7 +211,7 @@ class EventBroadcaster:
                 return
             since = rows[-1].seq
             entries = (StreamEntry(0, row.seq, *_filter_fields(row), encode_event(row)) for row in rows)
-            chunk = b"".join(entry.payload for entry in entries if stream_filter.matches(entry))
+            chunk = b"".join(map(stream_filter.payload, entries))
             if chunk:
                 yield chunk
 
@@ -219,7 +225,7 @@ def encode_event(row: StreamedEvent) -> bytes:
     seq, incident, n, at, name, body, project, session, status = row
     data = {
         "seq": seq, "incident": incident, "n": n, "at": at, "name": name, "project": project, "session": session,
-        "status": status, "event": shorten(json.loads(body), whole=True),
+        "status": status, "event": shorten(shown_event(body), whole=True),
     }  # fmt: skip
     return f"id: {seq}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 

@@ -14,7 +14,6 @@ class CurrentUser(ApiModel):
 
     name: str
     role: Literal["read", "act", "admin"]
-    csrf: str
     version: str
     demo: bool
     journal: str
@@ -27,6 +26,12 @@ class LoginIn(ApiModel):
     """A login request."""
 
     token: Annotated[str, Field(max_length=500)]
+
+
+class LoginOut(ApiModel):
+    """The secret of a browser's session, beside its cookie: browsers send cookies to every port of a host."""
+
+    csrf: str
 
 
 class AuditOut(ApiModel):

@@ -32,6 +32,7 @@ def _check_number(value: Any) -> Any:
 
 StrictInteger = Annotated[int, BeforeValidator(_check_integer), WithJsonSchema({"type": "integer"})]
 StrictNumber = Annotated[float, BeforeValidator(_check_number), WithJsonSchema({"type": "number"})]
+Moment = Annotated[float | None, Field(ge=0, le=1e11, allow_inf_nan=False)]  # as a query parameter
 ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=200_000)]
 

@@ -88,8 +88,9 @@ class SqliteBackend:
         if self._vfs:
             return True
         try:
+            is_there = self._check_plain_file()
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if self._check_plain_file():
+            if is_there:
                 self._check_writable()
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -108,6 +109,8 @@ class SqliteBackend:
 
     def _check_plain_file(self) -> bool:
         """Return whether the file exists; raise StoreError when the path is not a regular file."""
+        if "\0" in self.url:
+            raise StoreError(f"{self.url!r}: a path cannot contain a NUL character")
         if self.path.is_symlink():
             raise StoreError(f"{self.url}: is a symbolic link; name the file itself")
         if self.path.is_dir():

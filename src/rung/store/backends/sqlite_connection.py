@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
-from rung.core.domain.errors import StoreUnavailable
+from rung.core.domain.errors import StoreDamaged, StoreUnavailable
 from rung.store.backends.sqlite_drivers import TRANSIENT_CODES
 from rung.store.backends.text_values import storable
 
@@ -63,6 +63,8 @@ class SqliteConnection:
                 return list(self.raw.execute(sql, storable(values)))
         except self._backend.driver.error as error:
             raise self._to_store_error(error) from error
+        except UnicodeDecodeError:
+            raise StoreDamaged("a stored text is not UTF-8; `rung journal check` counts such events") from None
 
     def _execute_read_only(self, sql: str, values: Sequence[Any]) -> list[Row]:
         """Run one statement read-only on the process's only connection, which also writes."""

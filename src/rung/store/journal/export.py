@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.domain.errors import StoreError
 from rung.store.queries.reports_sql import ReportFilter, ReportSource
 from rung.store.read_models.batch import ROWS
+from rung.store.read_models.event_body import shown_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,7 +129,7 @@ def _write_jsonl(what: ExportSubject, rows: Iterable[Sequence[Row]], out: IO[byt
         for row in page:
             table = dict(zip(columns, row, strict=True))
             if what is ExportSubject.EVENTS:
-                table = {key: table[key] for key in ("seq", "incident", "n")} | json.loads(table["body"])
+                table = {key: table[key] for key in ("seq", "incident", "n")} | shown_event(table["body"])
             out.write(json.dumps(table, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         count += len(page)
     return count

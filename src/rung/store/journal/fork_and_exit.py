@@ -6,11 +6,10 @@ import atexit
 import os
 import sys
 from functools import cache
-from time import monotonic
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
-EXIT_FLUSH_SECONDS: Final = 10.0  # time limit for flushing all writers when the process exits
+EXIT_FLUSH_SECONDS: Final = 10.0  # that a store may take to answer when the process exits
 
 
 class ForkAwareWriter(Protocol):
@@ -21,7 +20,7 @@ class ForkAwareWriter(Protocol):
         ...
 
     def close(self, seconds: float = ...) -> None:
-        """Write everything queued, within this time limit."""
+        """Write everything queued; give up when the store has not answered for so long."""
         ...
 
 
@@ -56,6 +55,5 @@ def _register_exit_hook(_process: int) -> None:
 
 
 def _close_all() -> None:
-    until = monotonic() + EXIT_FLUSH_SECONDS
     for writer in list(_WRITERS):
-        writer.close(max(0.0, until - monotonic()))
+        writer.close(EXIT_FLUSH_SECONDS)

@@ -11,7 +11,8 @@ from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.store.journal.event_encoding import encode
-from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
+from rung.store.journal.lost_writes import record_lost
+from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
 
@@ -64,6 +65,7 @@ class Journal:
         on_warning: Callable[[str], object] | None = None,
         max_lazy_items: int = MAX_LAZY_ITEMS,
         max_spooled_items: int = MAX_SPOOLED_ITEMS,
+        max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
         self.backend = backend
         self.project = project
@@ -76,8 +78,10 @@ class Journal:
             models.update,
             models.clear_cache,
             self._to_item,
+            record_lost,
             max_lazy_items=max_lazy_items,
             max_spooled_items=max_spooled_items,
+            max_pending_items=max_pending_items,
         )
         try:
             backend.connect(write=True).close()  # report an unusable store now, not at the first failure
@@ -137,9 +141,22 @@ class Journal:
 
         return remedies.suggest_rung(self, project, failure)
 
-    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> None:
-        """Append the last events of an incident without a future; events queued later may be written first."""
-        self._writer.enqueue_lazy(AppendItem(self, incident, first, tuple(events)), always=True)
+    def append_final(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
+        """Append the last events of an incident; events queued later may be written first.
+
+        It returns a future only when the writer is behind: a caller that waits for it makes no further failures.
+        """
+        return self._writer.enqueue_final(AppendItem(self, incident, first, tuple(events)))
+
+    @property
+    def pending(self) -> int:
+        """Number of writes that are queued."""
+        return self._writer.pending
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether callers should wait for their appends, because too much is waiting to be written."""
+        return self._writer.is_behind
 
     def append_lazy(self, make: Callable[..., Sequence[Event]], *values: Any) -> None:
         """Append all events of a successful call; the writer thread makes them by calling `make(*values)`."""
@@ -169,9 +186,9 @@ class Journal:
         """Wait until everything queued is durable; return False when that takes longer."""
         return self._writer.flush(seconds)
 
-    def close(self) -> None:
-        """Write everything queued and end the writer thread."""
-        self._writer.close()
+    def close(self, seconds: float = 10.0) -> None:
+        """Write everything queued and end the writer thread; give up when the store has not answered for `seconds`."""
+        self._writer.close(seconds)
 
     @property
     def last_error(self) -> str:

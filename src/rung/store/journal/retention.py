@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import ConfigError, StoreDamaged
 from rung.core.domain.events import Status
+from rung.store.read_models.event_body import event_table
 
 if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
 BATCH_INCIDENTS: Final = 200  # per transaction: bounds how long other writers wait
+BATCH_EVENTS: Final = 1_000  # read at a time by a check
 MAX_SIZE_ROUNDS: Final = 8  # of deleting and vacuuming to reach a size
 _INCIDENT_TABLES: Final = ("event", "attempt", "model_change", "level", "ask", "crash")
 # `made` is false for an attempt that was rejected before it began. Inside a JSON text the quotes would be escaped.
@@ -88,6 +90,7 @@ def check_integrity(journal: Journal) -> list[IntegrityFinding]:
         if _is_sqlite(connection):
             problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
             findings.append(IntegrityFinding("the file", problems == ["ok"], "; ".join(problems)))
+        findings.append(_check_events(connection))
         ((*numbers,),) = connection.execute(_SUMS)  # one statement: a consistent snapshot
     finally:
         connection.close()
@@ -106,6 +109,28 @@ def check_integrity(journal: Journal) -> list[IntegrityFinding]:
         IntegrityFinding("order", gaps == 0, f"{gaps} incidents have gaps in their event positions"),
     ]
     return findings
+
+
+def _check_events(connection: BackendConnection) -> IntegrityFinding:
+    """Count the events that cannot be read: not UTF-8, or not a JSON object."""
+    body = "CAST(body AS BLOB)" if _is_sqlite(connection) else "body"
+    last, seen, bad = 0, 0, 0
+    while rows := connection.execute(
+        f"SELECT seq, {body} FROM event WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608  # our own names
+        (last, BATCH_EVENTS),
+    ):
+        for last, found in rows:  # noqa: B007  # the page ends at the last
+            seen += 1
+            bad += not _is_readable(found)
+    return IntegrityFinding("events", bad == 0, f"{seen} events, {bad} of them cannot be read")
+
+
+def _is_readable(body: bytes | str) -> bool:
+    try:
+        event_table(body if isinstance(body, str) else body.decode())
+    except (StoreDamaged, UnicodeDecodeError):
+        return False
+    return True
 
 
 _SUMS: Final = f"""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_BATCH_ITEMS: Final = 512  # items per transaction
 MAX_SPOOLED_ITEMS: Final = 20_000  # buffered items kept in memory while the store is unavailable
 MAX_LAZY_ITEMS: Final = 100_000  # lazy items waiting to be written; further ones are dropped and counted
+MAX_PENDING_ITEMS: Final = 4_096  # with more, a caller that records a failure waits until its item is written
 LINGER_SECONDS: Final = 0.05  # time to collect lazy items: no caller waits for them, and waking the thread costs
 BACKOFF_SECONDS: Final = (0.05, 0.2, 1.0, 5.0)  # delays between attempts while the store is unavailable
 
@@ -53,9 +54,11 @@ class Writer:
         derive: Callable[[BackendConnection, list[Any]], object],
         on_rollback: Callable[[], object] = lambda: None,
         to_item: Callable[[Any], WriteItem] | None = None,
+        record_lost: Callable[[BackendConnection, int, int], object] = lambda *_: None,
         *,
         max_lazy_items: int = MAX_LAZY_ITEMS,
         max_spooled_items: int = MAX_SPOOLED_ITEMS,
+        max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
         self._backend = backend
         self._warn_user = warn
@@ -63,11 +66,14 @@ class Writer:
         self._derive = derive  # updates the read models from the results of a batch, in the same transaction
         self._on_rollback = on_rollback
         self._to_item = to_item  # makes a write item of a lazy one
+        self._record_lost = record_lost  # stores how many successful calls and how many writes were lost
         self.last_error = ""  # why the store is unavailable; empty when it is available
         self._warned = False  # about spooled items; callers that are not buffered receive an error instead
         self.spool_dropped = 0
         self.max_lazy_items = max_lazy_items
         self._max_spooled_items = max_spooled_items
+        self._max_pending_items = max_pending_items
+        self._commits = 0
         self.lazy_dropped = 0
         self._reset()
 
@@ -102,13 +108,35 @@ class Writer:
         self._put(WriteItem(work, present, future, buffered))
         return future
 
-    def enqueue_lazy(self, lazy: Any, *, always: bool = False) -> None:
+    @property
+    def pending(self) -> int:
+        """Return the number of queued writes."""
+        return len(self._lazy) + self._queue.qsize()
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether so much is waiting to be written that callers have to wait for it."""
+        return self.pending >= self._max_pending_items
+
+    def enqueue_final(self, lazy: Any) -> DurableFuture[Any] | None:
+        """Queue a value that must not be dropped; return a future to wait for if the writer is behind."""
+        if not self.is_behind:
+            self._put_lazy(lazy)
+            return None
+        item = self._lazy_to_item(lazy)._replace(future=DurableFuture())
+        self._put(item)
+        return item.future
+
+    def enqueue_lazy(self, lazy: Any) -> None:
         """Queue a value that `to_item` converts in the thread: the cheapest way to write, without a future."""
-        waiting = self._lazy
-        if len(waiting) >= self.max_lazy_items and not always:
-            self.lazy_dropped += 1
-            return
-        waiting.append(lazy)
+        if len(self._lazy) < self.max_lazy_items:
+            self._put_lazy(lazy)
+        else:
+            with self._lock:
+                self.lazy_dropped += 1
+
+    def _put_lazy(self, lazy: Any) -> None:
+        self._lazy.append(lazy)
         if not self._wake_pending:
             self._wake_pending = True
             self._put(_WAKE)
@@ -129,13 +157,40 @@ class Writer:
         return not self._spool
 
     def close(self, seconds: float = 10.0) -> None:
-        """Write everything queued and end the thread."""
-        thread = self._thread
-        if thread is not None:
-            self._queue.put(None)
+        """Write everything queued and end the thread; give up when the store has not answered for `seconds`."""
+        thread, commits = self._thread, -1
+        if thread is None:
+            return
+        self._queue.put(None)
+        while thread.is_alive() and commits != self._commits:
+            commits = self._commits
             thread.join(seconds)
-            if thread.is_alive():
-                self._warn(f"the journal was not written within {seconds:.0f} seconds; pending events may be lost")
+        if thread.is_alive():
+            writing = len(self._batch)
+            lost = self._give_up(f"the store has not answered for {seconds:.0f} s")
+            self._warn(
+                f"the journal was closed although its store has not answered for {seconds:.0f} s; lost writes: {lost}, "
+                f"and up to {writing} that are being written"
+            )
+
+    def _give_up(self, reason: str) -> int:
+        """Drop everything that the thread has not taken yet, release its callers, and return the number of writes."""
+        dropped = [*self._take_all_queued(), *self._spool]
+        lost = len(dropped) + len(self._lazy) + self.lazy_dropped + self.spool_dropped
+        self._lazy.clear()
+        self._spool.clear()
+        self.lazy_dropped = self.spool_dropped = 0
+        self._queue.put(None)  # the thread may still wake up, and ends then
+        for item in dropped:
+            _release(item, reason)
+        return lost
+
+    def _take_all_queued(self) -> list[WriteItem]:
+        taken: list[WriteItem] = []
+        with suppress(Empty):
+            while True:
+                taken += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
+        return taken
 
     def _put(self, item: WriteItem | _Wake) -> None:
         self._queue.put(item)
@@ -153,10 +208,7 @@ class Writer:
 
     def reset_after_fork(self) -> None:
         """Start afresh in the child of a fork; items queued before are written by the parent."""
-        inherited = [*self._batch, *self._spool]
-        with suppress(Empty):
-            while True:
-                inherited += [item] if isinstance(item := self._queue.get_nowait(), WriteItem) else []
+        inherited = [*self._batch, *self._spool, *self._take_all_queued()]
         self._reset()
         for item in inherited:
             _release(item, "queued before a fork")
@@ -168,16 +220,18 @@ class Writer:
         while not closing:
             closing = self._back_off(_backoff_seconds(tries)) if self._spool else self._take_queued()
             self._take_lazy(wake_again=not closing)
+            self._add_lost()
             if self._batch or self._spool:
                 self._just_wrote = True
                 tries = 0 if self._write() else tries + 1
-        while self._lazy and not self._spool:
+        while (self._lazy or self.lazy_dropped or self.spool_dropped) and not self._spool:
             self._take_lazy(wake_again=False)
+            self._add_lost()
             self._write()
         self._drop_connection()
-        self._warn_lazy_dropped()
         if self._spool:
-            lost = len(self._spool) + len(self._lazy) + self.spool_dropped
+            calls, self.lazy_dropped = self.lazy_dropped, 0
+            lost = len(self._spool) + len(self._lazy) + self.spool_dropped + calls
             self._warn(f"the journal was closed while the store was unavailable; lost writes: {lost}")
         self._thread = None
         if not self._queue.empty():  # queued while the thread was ending
@@ -221,18 +275,32 @@ class Writer:
         if waiting and wake_again and not self._wake_pending:
             self._wake_pending = True
             self._queue.put(_WAKE)
-        if not waiting:
-            self._warn_lazy_dropped()
 
-    def _warn_lazy_dropped(self) -> None:
-        if self.lazy_dropped:
-            dropped, self.lazy_dropped = self.lazy_dropped, 0
-            self._warn(f"the journal could not keep up: {dropped} successful calls were not recorded")
+    def _add_lost(self) -> None:
+        """Add the number of lost writes to the batch, once the store takes what is left; tell the user when it is stored."""
+        if self._lazy or self._spool or not (self.lazy_dropped or self.spool_dropped):
+            return
+        with self._lock:
+            calls, writes = self.lazy_dropped, self.spool_dropped
+            self.lazy_dropped = self.spool_dropped = 0
+
+        def work(connection: BackendConnection) -> None:
+            self._record_lost(connection, calls, writes)
+
+        future: DurableFuture[Any] = DurableFuture()
+        if calls:  # the number of other writes was told when the store was available again
+            future.add_done_callback(
+                lambda _: self._warn(f"the journal could not keep up: {calls} successful calls were not recorded")
+            )
+        self._batch.append(WriteItem(work, lambda _: True, future, buffered=True))
+
+    def _lazy_to_item(self, lazy: Any) -> WriteItem:
+        assert self._to_item is not None  # noqa: S101  # lazy items are only enqueued where it is set
+        return self._to_item(lazy)
 
     def _convert_lazy(self, lazy: Any) -> None:
-        assert self._to_item is not None  # noqa: S101  # lazy items are only enqueued where it is set
         try:
-            self._batch.append(self._to_item(lazy))
+            self._batch.append(self._lazy_to_item(lazy))
         except Exception as error:
             self._warn(f"a call could not be recorded: {type(error).__name__}: {error}")
 
@@ -265,9 +333,10 @@ class Writer:
             return False
         self.last_error = ""
         if self._warned:
+            self._warned = False
             lost = f"; {self.spool_dropped} were lost" if self.spool_dropped else ""
-            self._warned, self.spool_dropped = False, 0
             self._warn(f"the journal is writable again; buffered events are written{lost}")
+            self._queue.put(_WAKE)  # the next batch stores the number
         return True
 
     def _commit(self, items: list[WriteItem]) -> None:
@@ -299,6 +368,7 @@ class Writer:
             connection = self._connected()
             if not all(item.present(connection) for item, _ in done):
                 raise
+        self._commits += 1
         resolved = [
             item.future for item, result in done if item.future is not None and item.future.resolve_silently(result)
         ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
 from rung.store.read_models.batch import ROWS
+from rung.store.read_models.event_body import event_table, shown_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Duration(NamedTuple):
 def event_bodies(database: Readable, incident: str) -> list[dict[str, Any]]:
     """Return the events of an incident as JSON objects, in order."""
     rows = database.read("SELECT body FROM event WHERE incident = ? ORDER BY n", (incident,))
-    return [json.loads(body) for (body,) in rows]
+    return [event_table(body) for (body,) in rows]
 
 
 def readable_events(database: Readable, incidents: Sequence[str]) -> dict[str, list[Event]]:
@@ -60,7 +60,7 @@ def readable_events(database: Readable, incidents: Sequence[str]) -> dict[str, l
     )
     for name, body in rows:
         try:
-            events[name].append(from_json(json.loads(body)))
+            events[name].append(from_json(event_table(body)))
         except ConfigError:
             continue
     return events
@@ -69,7 +69,7 @@ def readable_events(database: Readable, incidents: Sequence[str]) -> dict[str, l
 def rung_names(database: Readable, incident: str) -> tuple[str, ...]:
     """Return the names of the rungs of an incident's ladder, from its first event."""
     rows = database.read("SELECT body FROM event WHERE incident = ? AND n = 0", (incident,))
-    return tuple(json.loads(rows[0][0]).get("terms", {}).get("rungs", ())) if rows else ()
+    return tuple(shown_event(rows[0][0]).get("terms", {}).get("rungs", ())) if rows else ()
 
 
 # -- incidents ----------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from rung.core.domain.errors import StoreDamaged
+from rung.store.read_models.event_body import UNREADABLE_BODY
 
-    from rung.store.backends.port import Readable
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rung.store.backends.port import Readable, Row
 
 PAGE_EVENTS: Final = 1_000
 _NO_END: Final = 2**62
@@ -77,7 +80,22 @@ def last_act(database: Readable) -> int:
 
 def streamed_events(database: Readable, after: int, limit: int, upto: int = _NO_END) -> list[StreamedEvent]:
     """Return the events after a position, in order."""
-    return [StreamedEvent(*row) for row in database.read(_STREAMED, (after, upto, limit))]
+    try:
+        rows = database.read(_STREAMED, (after, upto, limit))
+    except StoreDamaged:  # one event is not UTF-8: the others are shown
+        seqs = database.read(
+            "SELECT e.seq FROM event e WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?", (after, upto, limit)
+        )
+        rows = [row for (seq,) in seqs for row in _read_damaged(database, _STREAMED, (seq - 1, seq, 1))]
+    return [StreamedEvent(*row) for row in rows]
+
+
+def _read_damaged(database: Readable, sql: str, values: Sequence[Any]) -> list[Row]:
+    """Read one event, without its body if that cannot be read."""
+    try:
+        return database.read(sql, values)
+    except StoreDamaged:
+        return database.read(sql.replace("e.body", f"'{UNREADABLE_BODY}'"), values)
 
 
 def acts_after(database: Readable, after: int, limit: int) -> list[AuditedAct]:
@@ -107,5 +125,12 @@ def _logged(
 ) -> list[LoggedEvent]:
     chosen = [(_FILTERS[name], value) for name, value in filters.items() if value is not None]
     clause = " AND ".join([*(term for term, _ in chosen), *terms])
-    rows = database.read(f"{_LOGGED} WHERE {clause} ORDER BY e.seq {order}", [*(value for _, value in chosen), *values])
+    values = [*(value for _, value in chosen), *values]
+    try:
+        rows = database.read(f"{_LOGGED} WHERE {clause} ORDER BY e.seq {order}", values)
+    except StoreDamaged:  # one event is not UTF-8: the others are shown
+        begin = _LOGGED[: _LOGGED.index("e.incident")].rstrip(" ,")
+        found = _LOGGED[_LOGGED.index("FROM event") :]
+        seqs = database.read(f"{begin} {found} WHERE {clause} ORDER BY e.seq {order}", values)
+        rows = [row for (seq,) in seqs for row in _read_damaged(database, f"{_LOGGED} WHERE e.seq = ?", (seq,))]
     return [LoggedEvent(*row) for row in rows]

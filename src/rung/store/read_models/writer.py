@@ -11,6 +11,7 @@ from rung.core.classify.redaction import redacted
 from rung.core.domain.event_codec import from_json
 from rung.store.read_models.batch import READ_MODELS, ReadModelBatch
 from rung.store.read_models.clamp import clamp
+from rung.store.read_models.event_body import event_table
 from rung.store.read_models.projector import IncidentProjector, SequencedEvent, rebuild_projector, replay
 
 if TYPE_CHECKING:
@@ -111,13 +112,13 @@ def _all_events(connection: BackendConnection, count: list[int]) -> Iterator[Seq
         for seq, incident, n, body in rows:
             last = seq
             count[0] += 1
-            yield SequencedEvent(incident, n, clamp(from_json(json.loads(body))))
+            yield SequencedEvent(incident, n, clamp(from_json(event_table(body))))
 
 
 def _first_events(connection: BackendConnection, incident: str, count: int) -> Iterator[SequencedEvent]:
     """Return the first `count` events of an incident, in the order they were appended."""
     rows = connection.execute("SELECT n, body FROM event WHERE incident = ? ORDER BY seq LIMIT ?", (incident, count))
-    return (SequencedEvent(incident, n, clamp(from_json(json.loads(body)))) for n, body in rows)
+    return (SequencedEvent(incident, n, clamp(from_json(event_table(body)))) for n, body in rows)
 
 
 def _load_projector(connection: BackendConnection, incident: str, count: int) -> IncidentProjector:

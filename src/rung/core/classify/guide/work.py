@@ -229,13 +229,13 @@ _OTHER: Final[Mapping[Kind, Guide]] = {
         "detects the recovery. Do not nudge or replan: the work is not the cause.",
     ),
     Kind.HOOK_CRASH: Guide(
-        summary="An extension (a hook, listener, check or detector) crashed; the work continued without it.",
-        looks="A warning that an extension crashed and was ignored, a `Crashed` event, a traceback from observer code.",
+        summary="A check of the result crashed, so that nothing is verified; or another extension crashed and was ignored.",
+        looks="A warning that an extension crashed, a `Crashed` event, a traceback from the code of a check, hook or listener.",
         helps=(
             "Read the error, and fix or disable the extension.",
             "Find out what it did not do: a check that crashed has verified nothing.",
         ),
-        avoid="Do not fail the work because of it. Do not leave it broken either: "
+        avoid="Do not run the work again: it is not the cause. Do not accept it unverified either: "
         "a check that never runs looks like one that always passes.",
     ),
     Kind.UNKNOWN: Guide(
