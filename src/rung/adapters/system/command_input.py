@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from typing import TYPE_CHECKING, Final
+
+from rung.adapters.system.command_output import KeptBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,7 @@ class CommandInput:
     """Bytes read from a file descriptor in the background, kept for every attempt. `None` as descriptor: no input."""
 
     def __init__(self, descriptor: int | None) -> None:
-        self._kept = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)  # noqa: SIM115  # lives as long as the process
+        self._kept = KeptBytes(MAX_MEMORY_BYTES)
         self._size = 0
         self._has_ended = descriptor is None
         self._changed = threading.Condition()

@@ -35,6 +35,13 @@ class OutputText(str):
         shutil.copyfileobj(self._bytes, file)
 
 
+class KeptBytes(tempfile.SpooledTemporaryFile[bytes]):
+    """Bytes that nobody closes: they are needed as long as the text or the command is."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class OutputReader:
     """Background reader of a pipe. Its text is the last `tail` bytes, or the start and the end of all of them."""
 
@@ -47,7 +54,7 @@ class OutputReader:
         self._head_size, self._tail_size = (0, tail) if tail else (MAX_TEXT_BYTES // 2, MAX_TEXT_BYTES // 2)
         self._head, self._tail = bytearray(), bytearray()
         self._size = 0
-        self.kept: Any = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) if keep else None  # noqa: SIM115  # read later
+        self.kept: Any = KeptBytes(MAX_MEMORY_BYTES) if keep else None
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
