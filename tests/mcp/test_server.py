@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,13 +186,16 @@ async def _over_http(port: int, token: str) -> dict[str, Any]:
     import mcp.client.streamable_http as transport
 
     names: dict[str, Any] = vars(transport)
-    headers, how = {"Authorization": f"Bearer {token}"}, {}
-    if "streamable_http_client" in names:  # 2.x
-        how["http_client"] = (names.get("httpx2") or names["httpx"]).AsyncClient(headers=headers, timeout=60)
-    else:
-        how["headers"] = headers
+    headers: dict[str, str] = {"Authorization": f"Bearer {token}"}
+    how: dict[str, Any] = {"headers": headers}
     connect = names.get("streamable_http_client") or names["streamablehttp_client"]
-    async with connect(f"http://127.0.0.1:{port}/mcp", **how) as streams, ClientSession(*streams[:2]) as client:
+    async with AsyncExitStack() as stack:
+        if "streamable_http_client" in names:  # 2.x
+            package = names.get("httpx2") or names["httpx"]
+            http_client = package.AsyncClient(headers=headers, timeout=60)
+            how = {"http_client": await stack.enter_async_context(http_client)}
+        streams = await stack.enter_async_context(connect(f"http://127.0.0.1:{port}/mcp", **how))
+        client = await stack.enter_async_context(ClientSession(*streams[:2]))
         await client.initialize()
         return await call(client, "report_failure", error=MISSING)
 
