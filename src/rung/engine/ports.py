@@ -73,8 +73,7 @@ class EventLog(Protocol):
         """Append events to an incident. The first one has the sequence number `first`.
 
         The events are durable when this returns, or when the returned awaitable completes. If it returns a future,
-        the next attempt waits for it; the backoff before that attempt overlaps with the write. A log with a true
-        attribute `is_behind` has too much to write: then a recovery also waits for the append of its last events.
+        the next attempt waits for it; the backoff before that attempt overlaps with the write.
         """
         ...
 
@@ -92,6 +91,16 @@ class LazyEventLog(Protocol):
 
     def append_final(self, incident: str, first: int, events: Sequence[Event]) -> object:
         """Append the last events of an incident. A returned awaitable is waited for: the log is behind."""
+        ...
+
+
+@runtime_checkable
+class BackPressure(Protocol):
+    """Event log that tells when it has too much to write: then a recovery also waits for its last events."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the log has too much to write."""
         ...
 
 
@@ -129,6 +138,7 @@ class JournalPorts(NamedTuple):
 
     log: EventLog | None = None
     lazy_log: LazyEventLog | None = None
+    back_pressure: BackPressure | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
     project: str = ""
@@ -141,6 +151,7 @@ class JournalPorts(NamedTuple):
         return cls(
             journal,
             journal if isinstance(journal, LazyEventLog) else None,
+            journal if isinstance(journal, BackPressure) else None,
             journal if isinstance(journal, Interventions) else None,
             journal if isinstance(journal, Remedies) else None,
             journal.project if isinstance(journal, ProjectScope) else "",

@@ -231,6 +231,7 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
             _session_id(ports),
         ),
         "journal": journal.log,
+        "back_pressure": journal.back_pressure,
         "interventions": journal.interventions,
         "remedies": journal.remedies,
         "has_observers": journal.log is not None or bool(ports.get("listeners")),

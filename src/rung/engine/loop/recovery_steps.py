@@ -271,7 +271,7 @@ def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
         appended, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, new_events)
         if isinstance(appended, _Pending):
             run.pending_append = appended
-            if final and getattr(run.journal, "is_behind", False):  # back-pressure: the caller makes no more failures
+            if final and run.back_pressure is not None and run.back_pressure.is_behind:
                 yield from _call(run, "journal", _identity, appended.future)
     run.notify(new_events)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
         AttemptRecorder,
+        BackPressure,
         Checkpoint,
         Clock,
         EventLog,
@@ -79,6 +80,7 @@ class RecoveryRun:
     listeners: Sequence[Listener] = ()
     journal: EventLog | None = None
     lazy_log: LazyEventLog | None = None
+    back_pressure: BackPressure | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
     has_observers: bool = False  # there is a journal or a listener to publish to
