@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import rung
 from rung.cli.group import root
 from rung.testing import HttpError, Script
+from tests.trusting import write_trusted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def test_a_path_with_nul(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """A journal's path with a NUL character is refused in one line, wherever it is set."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNG_JOURNAL", raising=False)
-    (tmp_path / "rung.toml").write_text('journal = "a\\u0000b"')
+    write_trusted(tmp_path / "rung.toml", 'journal = "a\\u0000b"')
     for words in (("log",), ("journal", "check"), ("serve", "--port", "0", "--no-gateway")):
         done = command(*words)
         assert done.exit_code == 2, done.output
