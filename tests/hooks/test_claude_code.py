@@ -55,15 +55,14 @@ def test_an_agent_that_finds_another_way_recovers(stage: Stage) -> None:
     assert isinstance(stage.story()[-1], ev.AttemptSucceeded)
 
 
-def test_a_stop_without_evidence_is_sent_back_twice_at_most(stage: Stage) -> None:
-    """A stop without evidence is blocked twice, with different messages; then the session ends as partial."""
+def test_a_stop_without_evidence_is_sent_back_once(stage: Stage) -> None:
+    """A stop without evidence is blocked once; the next stop, with `stop_hook_active`, passes, and the session is partial."""
     stage.install()
     done = stage.run([{"text": "All done: I created result.txt and all tests pass."}])
     heard = done["heard"]
-    assert len(heard) == 3
+    assert len(heard) == 2
     assert "Not finished yet (rung)" in heard[1]
     assert "result.txt" in heard[1]
-    assert "final request" in heard[2]
     assert done["result"]["is_error"] is False
     told = stage.story()
     assert isinstance(told[-1], ev.Closed)

@@ -146,6 +146,25 @@ def test_another_hooks_block_is_not_added_to(tmp_path: Path) -> None:
     assert "partial" in answer["systemMessage"]
 
 
+@pytest.mark.parametrize("flagged", [True, False])
+def test_by_default_the_stop_after_a_block_passes(tmp_path: Path, flagged: bool) -> None:
+    """The second stop passes as partial, reported as `stop_hook_active` or not; a later prompt allows one more block."""
+
+    def stop(*, again: bool) -> dict[str, Any]:
+        flag = {"stop_hook_active": again} if flagged else {}
+        return tell(tmp_path, "claude-code", "stop", last_assistant_message=CLAIMS[0], **flag)
+
+    tell(tmp_path, "claude-code", "prompt", prompt="do it")
+    assert stop(again=False)["decision"] == "block"
+    passed = stop(again=True)
+    assert "decision" not in passed
+    assert "partial" in passed["systemMessage"]
+    tell(tmp_path, "claude-code", "prompt", prompt="do more")
+    assert stop(again=False)["decision"] == "block"
+    tell(tmp_path, "claude-code", "prompt", prompt="do still more")
+    assert "decision" not in stop(again=False)
+
+
 def test_a_check_of_the_projects_own_decides(tmp_path: Path) -> None:
     """With `[stop] check`, the command decides; a passing one lets the agent finish at once."""
     write_trusted(tmp_path / "rung.toml", "[stop]\ncheck = \"sh -c 'test -f ready'\"\n")

@@ -29,7 +29,7 @@ def judged(place: Path, scores: list[int]) -> Path:
     program, seen = place / "judge.py", place / "seen.jsonl"
     program.write_text(JUDGE)
     command = f"{sys.executable} {program} {seen} {json.dumps(scores, separators=(',', ':'))}"
-    write_trusted(place / "rung.toml", f"[stop]\njudge = {json.dumps(command)}\n")
+    write_trusted(place / "rung.toml", f"[stop]\nmax_blocks = 2\njudge = {json.dumps(command)}\n")
     return seen
 
 

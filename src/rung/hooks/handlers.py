@@ -93,7 +93,19 @@ def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse,
 def _prompt(event: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
     """Handle a prompt of the user: repetitions are counted anew, blocked stops are not."""
     table = state.table
-    for name in ("ending", "denied", "watch", "pending", "counts", "last", "history", "failing", "partial", "recent"):
+    for name in (
+        "ending",
+        "denied",
+        "watch",
+        "pending",
+        "counts",
+        "last",
+        "history",
+        "failing",
+        "partial",
+        "recent",
+        "sent_back",
+    ):
         table.pop(name, None)
     table["acts"] = 0
     table["prompt"] = event.text[:_MAX_PROMPT_CHARS]

@@ -42,6 +42,7 @@ def check_stop(event: HookEvent, state: SessionState, now: float) -> HookRespons
         return HookResponse(notice=messages.unproven(finding))
     spool.record_event(state, event, now, "decided", rung=0, action=Action.NUDGE.value, reason=finding.kind.value)
     table["blocks"] = table.get("blocks", 0) + 1
+    table["sent_back"] = True
     table.setdefault("said", []).append(crc32(text.encode()))
     return HookResponse(block=text)
 
@@ -49,15 +50,28 @@ def check_stop(event: HookEvent, state: SessionState, now: float) -> HookRespons
 def _block_message(event: HookEvent, table: dict[str, Any], finding: Finding, now: float) -> str:
     """Return the message that blocks the stop; empty if the agent may finish."""
     blocks = table.get("blocks", 0)
-    if blocks >= max_blocks(table) or (
-        event.stop_hook_active and not blocks
-    ):  # `stop_hook_active` without a block of ours: another hook blocks already
+    if blocks >= max_blocks(table) or (_continues_after_block(event, table) and not (blocks and _may_repeat(table))):
         return ""
     decision, _ = next_step(table, finding.evidence, now)
     if getattr(decision, "action", None) is not Action.NUDGE:
         return ""
     text = messages.unfinished(finding, blocks)
     return "" if crc32(text.encode()) in table.get("said", []) else text
+
+
+def _continues_after_block(event: HookEvent, table: dict[str, Any]) -> bool:
+    """Whether the agent works because its last stop was blocked, by this gate or by another hook.
+
+    An agent that does not report it is asked by the turn: the last prompt of the user was answered with a block.
+    """
+    if "stop_hook_active" in event.payload:
+        return event.stop_hook_active
+    return bool(table.get("sent_back"))
+
+
+def _may_repeat(table: dict[str, Any]) -> bool:
+    """Whether the project asks for more than one block in a row; by default the second stop passes."""
+    return "max_blocks" in table["stop"]
 
 
 def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:

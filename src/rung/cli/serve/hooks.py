@@ -55,7 +55,7 @@ def install(agent: str, *, user: bool, http: bool, port: int) -> None:
 
     At the third repetition the agent is told to make a new plan, at the fifth to use another method; at the
     eighth its calls are denied and the session ends as partial. An agent that finishes without evidence is
-    asked for it, at most twice a session.
+    asked for it, once per prompt and at most twice a session.
     """
     place = _install_target(agent, user=user, port=port if http else 0)
     events = install_hooks(place)

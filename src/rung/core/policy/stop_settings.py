@@ -14,7 +14,11 @@ class StopSettings:
     """Checks that an agent's work must pass before it may finish."""
 
     gate: bool = setting(FLAG, "Whether an agent's claim to be done is checked.", default=True)
-    max_blocks: int = setting(whole(0, 5), "How often an agent is kept from finishing in one session.", default=2)
+    max_blocks: int = setting(
+        whole(0, 5),
+        "How often an agent is kept from finishing in one session. If set, also in a row; else the stop after a block passes.",
+        default=2,
+    )
     check: str = setting(_COMMAND, "Command that must exit 0.", default="")
     seconds: float = setting(SECONDS, "Time limit of `check`.", default=60.0)
     judge: str = setting(
