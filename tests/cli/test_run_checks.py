@@ -61,6 +61,19 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
     assert log.read_text().splitlines() == ["attempt.pre None ", "attempt.post False ", "rung.post True retry"]
 
 
+def test_crashes_of_hooks_are_shown_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that failed in one run is told at the start of the next one, once, and counted by `rung hooks status`."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first = run("--no-journal", "--hook", "attempt.post=false", "--", "echo", "hi")
+    assert (first.returncode, "earlier runs" in first.stderr) == (0, False)
+    assert "hook attempt.post" in first.stderr
+    told = [run("--no-journal", "--", "echo", "hi").stderr for _ in range(2)]
+    assert "a hook failed once in earlier runs. Last: attempt.post false: RuntimeError: exit code 1" in told[0]
+    assert "earlier runs" not in told[1]
+    status = CliRunner().invoke(root, ["hooks", "status"])
+    assert "run hooks    1 crashes of `rung run` hooks in" in status.output
+
+
 def test_a_hook_says_no(tmp_path: Path) -> None:
     """A pre-hook that exits with 2 vetoes the attempt."""
     no = script(tmp_path / "no", 'import sys\nsys.exit(print("not today", file=sys.stderr) or 2)')

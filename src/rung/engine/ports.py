@@ -250,12 +250,28 @@ class DurableJournal(Protocol):
 class AttemptRecorder(Protocol):
     """Recorder of attempt results, so that a finished attempt is not made again after a crash."""
 
+    def will_replay(self) -> bool:
+        """Whether the next attempt has a recorded result, which is returned instead of making it."""
+        ...
+
     def attempt_started(self) -> Awaitable[None] | None:
         """Record that the next attempt is about to start."""
         ...
 
     def attempt_finished(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
         """Record the value that the attempt returned, or the error that it raised."""
+        ...
+
+
+class AttemptHooks(Protocol):
+    """Attempt function with hooks of its own. They run outside the attempt's time limit."""
+
+    def before_attempt(self, request: Request | None, /) -> Awaitable[None] | None:
+        """Run the hooks before an attempt. An exception keeps the attempt from being made."""
+        ...
+
+    def after_attempt(self, request: Request | None, error: BaseException | None, /) -> Awaitable[None] | None:
+        """Run the hooks after an attempt that succeeded, failed, timed out or was stopped."""
         ...
 
 

@@ -9,6 +9,7 @@ from rung.core.domain.events import IncidentContext, Status
 from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
+from rung.engine.loop.attempt_hooks import aafter_stop, after_stop, use_hooks
 from rung.engine.loop.drivers import adrive, drive
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.process_state import BREAKERS, RETRY_BUDGET
@@ -123,6 +124,7 @@ def run_to_end(
 ) -> None:
     """Drive a run to its end, from its start or from a failure and the decision about it."""
     outer = CURRENT.get()
+    use_hooks(run, attempt)
     try:
         CURRENT.set(run)  # inside the try: the timeout of an outer attempt can strike at any call
         drive(run, recovery(run, failure, decision, wait), attempt)
@@ -130,6 +132,7 @@ def run_to_end(
         run.record_cancelled()  # does nothing if the steps have already recorded it
         _flush_last_event(run)
         attach_outcome(error, run)
+        after_stop(run, error)
         raise
     finally:
         CURRENT.set(outer)
@@ -145,6 +148,7 @@ async def arun_to_end(
     """Drive a run to its end, awaiting."""
     run.is_async = is_driven = True
     outer = CURRENT.get()
+    use_hooks(run, attempt)
     try:
         CURRENT.set(run)
         await adrive(run, recovery(run, failure, decision, wait), attempt)
@@ -158,6 +162,7 @@ async def arun_to_end(
         run.record_cancelled()
         await _aflush_last_event(run)
         attach_outcome(error, run)
+        await aafter_stop(run, error)
         raise
     finally:
         if is_driven:

@@ -67,17 +67,8 @@ def log_crash(data_dir: str, agent: str, error: BaseException) -> None:
 
 def unread_crashes(data_dir: str) -> str:
     """Return one line about the crashes since the last call; empty if there are none."""
-    path, offset_path = os.path.join(data_dir, LOG_NAME), os.path.join(data_dir, LOG_NAME + ".seen")  # noqa: PTH118
-    try:
-        size = os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return ""
-    offset = _read_offset(offset_path)
-    with open(path, "rb") as file:  # noqa: PTH123
-        file.seek(offset if offset <= size else 0)
-        lines = [line for line in file.read().splitlines() if line.strip()]
-    with open(offset_path, "w", encoding="ascii") as offset_file:  # noqa: PTH123
-        offset_file.write(str(size))
+    path = os.path.join(data_dir, LOG_NAME)  # noqa: PTH118
+    lines = unread_lines(path)
     if not lines:
         return ""
     import json
@@ -89,6 +80,21 @@ def unread_crashes(data_dir: str) -> str:
         text = lines[-1].decode("utf-8", "replace")[:200]
     times = "once" if len(lines) == 1 else f"{len(lines)} times"
     return f"rung: a hook failed {times} since the last session; the agent was not affected. Last: {text}. Log: {path}"
+
+
+def unread_lines(path: str) -> list[bytes]:
+    """Return the lines of a log since the last call; beside it, a file keeps how far it was read."""
+    try:
+        size = os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return []
+    offset = _read_offset(path + ".seen")
+    with open(path, "rb") as file:  # noqa: PTH123
+        file.seek(offset if offset <= size else 0)
+        lines = [line for line in file.read(size).splitlines() if line.strip()]
+    with open(path + ".seen", "w", encoding="ascii") as offset_file:  # noqa: PTH123
+        offset_file.write(str(size))
+    return lines
 
 
 def _read_offset(path: str) -> int:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import rung
 from rung.adapters.system.user_hooks import CommandHook, hooked
+from rung.core.domain import events as ev
 from rung.testing import HttpError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCHEMA = jsonschema.Draft202012Validator(json.loads(resources.files("rung").joinpath("schemas/hook.json").read_text()))
 POLICY = rung.policy("call", backoff={"base": 0.001})
@@ -64,7 +64,8 @@ def test_a_hook_that_breaks(tmp_path: Path, code: str, closed: bool) -> None:
         [CommandHook(when="attempt.pre", run=command, seconds=2, fail_closed=closed)],
         log=tmp_path / "crashes.jsonl",
     )
-    outcome = rung.recover_sync(attempt, "go", policy=POLICY)
+    with pytest.warns(RuntimeWarning, match="so the attempt is not made" if closed else "and was ignored"):
+        outcome = rung.recover_sync(attempt, "go", policy=POLICY)
     assert outcome.ok is not closed
     assert bool(made) is not closed
     if closed:
@@ -87,6 +88,99 @@ def test_a_hook_may_say_no(tmp_path: Path) -> None:
         hooked(lambda request: "done", [CommandHook(when="attempt.post", run=lambda given: {"block": "late"})]), "go"
     )
     assert after.ok
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_the_time_of_hooks_is_not_the_attempts(awaited: bool) -> None:
+    """A hook that takes longer than the attempt may leaves the attempt its whole time."""
+    policy = rung.policy("call", attempt_seconds=1, attempts=1)
+    hooks = [CommandHook(when="attempt.pre", run="sleep 1.2")]
+
+    async def later(request: rung.Request) -> str:
+        return "done"
+
+    if awaited:
+        outcome = asyncio.run(rung.recover(hooked(later, hooks), "go", policy=policy))
+    else:
+        outcome = rung.recover_sync(hooked(lambda request: "done", hooks), "go", policy=policy)
+    assert outcome.status == "succeeded"
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_post_hook_follows_a_timeout(awaited: bool) -> None:
+    """An attempt that times out has its post hook, with the timeout as its error."""
+    told: list[dict[str, Any]] = []
+    hooks = [CommandHook(when="attempt.post", run=told.append)]
+    policy = rung.policy("call", attempt_seconds=0.05, attempts=1)
+    if awaited:
+        asyncio.run(rung.recover(hooked(lambda request: asyncio.sleep(60), hooks), "go", policy=policy))
+    else:
+        rung.recover_sync(hooked(lambda request: time.sleep(60), hooks), "go", policy=policy)
+    assert [(one["ok"], "AttemptTimeout" in one["error"]) for one in told] == [(False, True)]
+
+
+def test_a_post_hook_follows_a_stop() -> None:
+    """An attempt that is stopped by Ctrl-C or a cancellation has its post hook once."""
+    told: list[dict[str, Any]] = []
+    hooks = [CommandHook(when="attempt.post", run=told.append)]
+
+    def interrupted(request: rung.Request) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        rung.recover_sync(hooked(interrupted, hooks), "go")
+    assert stop.value.__dict__["__rung_outcome__"].status == "partial"
+
+    async def cancelled() -> None:
+        started = asyncio.Event()
+
+        async def work(request: rung.Request) -> None:
+            started.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(rung.recover(hooked(work, hooks), "go"))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert [one["error"].partition(":")[0] for one in told] == ["KeyboardInterrupt", "CancelledError"]
+
+
+def test_a_hung_hook_is_ended_with_its_children(tmp_path: Path) -> None:
+    """A hook past its limit, and a child that ignores SIGTERM, are gone before the attempt starts."""
+    child = tmp_path / "child"
+    code = f"trap '' TERM; (trap '' TERM; echo > {child}; exec sleep 3341) & wait"
+    hook = CommandHook(when="attempt.pre", run=f'sh -c "{code}"', seconds=2)
+
+    def attempt(request: rung.Request) -> bool:
+        assert child.exists()
+        return b"sleep\x003341" in b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+    assert rung.recover_sync(hooked(attempt, [hook]), "go").value is False
+
+
+def test_a_crash_of_a_hook_is_an_event() -> None:
+    """A hook that breaks is in the events of the recovery, with or without a log file."""
+    hook = CommandHook(when="attempt.pre", run="false")
+    with pytest.warns(RuntimeWarning, match="hook attempt.pre failed"):
+        outcome = rung.recover_sync(hooked(lambda request: "done", [hook]), "go")
+    assert outcome.ok
+    assert [event.what for event in outcome.events if isinstance(event, ev.Crashed)] == ["hook attempt.pre"]
+
+
+def test_a_replayed_attempt_has_no_hooks(tmp_path: Path) -> None:
+    """After a crash, the recorded result of an attempt is used without running its hooks again."""
+    told: list[dict[str, Any]] = []
+    hooks = [CommandHook(when=when, run=told.append) for when in WHENS]
+    with rung.journal(str(tmp_path / "journal.db")) as journal:
+        lease = journal.runs.claim("r")
+        lease.record("attempt.1.begun", True)
+        lease.record("attempt.1", {"value": "kept"})
+        lease.release()
+        outcome = rung.durable.recover_sync(hooked(lambda request: "new", hooks), "go", run_id="r", journal=journal)
+    assert (outcome.value, told) == ("kept", [])
 
 
 @pytest.mark.parametrize(

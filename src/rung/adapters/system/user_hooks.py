@@ -6,7 +6,6 @@ During recovery only the hooks of rungs run, not those of attempts, so that hook
 
 from __future__ import annotations
 
-import inspect
 import json
 import time
 from functools import cache
@@ -22,13 +21,14 @@ from rung.core.domain.settings_schema import FLAG, POSITIVE_SECONDS, Type, one_o
 from rung.engine.loop.run import CURRENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from rung.core.domain.request import Request
 
 HOOK_POINTS: Final = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 _BLOCK_EXIT_CODE: Final = 2  # exit code by which a command blocks the attempt
 _MAX_PROMPT_CHARACTERS: Final = 4_000
+_MAX_LOG_BYTES: Final = 256 * 1024
 
 
 def _is_runnable(value: object) -> bool:
@@ -55,47 +55,43 @@ class HookBlocked(Exception):  # named for the event
 
 
 def hooked(attempt: Callable[[Request], Any], hooks: Sequence[CommandHook], *, log: str | Path | None = None) -> Any:
-    """Wrap an attempt in hooks, for `recover` and `recover_sync`. Hook errors are logged to `log` as JSON lines."""
-    around = _HookedAttempt(tuple(hooks), None if log is None else Path(log))
-    if inspect.iscoroutinefunction(attempt):
+    """Wrap an attempt in hooks, for `recover` and `recover_sync`. Hook errors are logged to `log` as JSON lines.
 
-        async def awaited(request: Request) -> Any:
-            import asyncio
-
-            path = around.path()
-            await asyncio.to_thread(around.run_hooks, path, "pre", request)
-            try:
-                value = await attempt(request)
-            except Exception as error:
-                await asyncio.to_thread(around.run_hooks, path, "post", request, error)
-                raise
-            await asyncio.to_thread(around.run_hooks, path, "post", request)
-            return value
-
-        return awaited
-
-    def called(request: Request) -> Any:
-        path = around.path()
-        around.run_hooks(path, "pre", request)
-        try:
-            value = attempt(request)
-        except Exception as error:
-            around.run_hooks(path, "post", request, error)
-            raise
-        around.run_hooks(path, "post", request)
-        return value
-
-    return called
+    The hooks run outside the attempt's time limit; those after it run however it ended, also on a timeout or a stop.
+    """
+    return HookedAttempt(attempt, tuple(hooks), None if log is None else Path(log))
 
 
-class _HookedAttempt:
-    """Runner of the hooks of one attempt function."""
+class HookedAttempt:
+    """Attempt function with hooks. The recovery runs them; see `AttemptHooks` in the engine's ports."""
 
-    def __init__(self, hooks: tuple[CommandHook, ...], log: Path | None) -> None:
+    def __init__(self, attempt: Callable[[Request], Any], hooks: tuple[CommandHook, ...], log: Path | None) -> None:
+        self.attempt = attempt
         self._hooks = hooks
         self._log = log
 
-    def path(self) -> tuple[str, int, str]:
+    def __call__(self, request: Request) -> Any:
+        """Make the attempt, without its hooks."""
+        return self.attempt(request)
+
+    def before_attempt(self, request: Request) -> Awaitable[None] | None:
+        """Run the hooks before an attempt; in an async recovery, in a thread."""
+        return self._run_beside("pre", request, None)
+
+    def after_attempt(self, request: Request, error: BaseException | None) -> Awaitable[None] | None:
+        """Run the hooks after an attempt; in an async recovery, in a thread."""
+        return self._run_beside("post", request, error)
+
+    def _run_beside(self, side: str, request: Request, error: BaseException | None) -> Awaitable[None] | None:
+        run = CURRENT.get()
+        if run is None or not run.is_async:
+            self._run_hooks(self._path(), side, request, error)
+            return None
+        import asyncio
+
+        return asyncio.to_thread(self._run_hooks, self._path(), side, request, error)
+
+    def _path(self) -> tuple[str, int, str]:
         """Return the incident id, the attempt number, and the active rung (empty before the first failure)."""
         run = CURRENT.get()
         if run is None:
@@ -104,9 +100,7 @@ class _HookedAttempt:
         rung = run.policy.ladder.rungs[incident.decision.rung].name if incident.decision is not None else ""
         return incident.id, incident.attempts + 1, rung
 
-    def run_hooks(
-        self, path: tuple[str, int, str], side: str, request: Request, error: Exception | None = None
-    ) -> None:
+    def _run_hooks(self, path: tuple[str, int, str], side: str, request: Request, error: BaseException | None) -> None:
         """Run the hooks of this point: those of rungs during recovery, else those of attempts."""
         incident, number, rung = path
         when = f"{'rung' if rung else 'attempt'}.{side}"
@@ -136,11 +130,15 @@ class _HookedAttempt:
             if may_block:
                 raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
         except Exception as error:  # an error of a hook must not stop the work
-            self._log_error(hook, error)
-            if hook.fail_closed and may_block:
+            is_fatal = hook.fail_closed and may_block
+            self._log_error(hook, error, "so the attempt is not made" if is_fatal else "and was ignored")
+            if is_fatal:
                 raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
 
-    def _log_error(self, hook: CommandHook, error: Exception) -> None:
+    def _log_error(self, hook: CommandHook, error: Exception, effect: str) -> None:
+        run = CURRENT.get()
+        if run is not None and run.incident.status is None:
+            run.record_crash(f"hook {hook.when}", error, effect)
         if self._log is None:
             return
         name = hook.run if isinstance(hook.run, str) else getattr(hook.run, "__name__", "function")
@@ -148,7 +146,8 @@ class _HookedAttempt:
         line = {"at": round(time.time(), 3), "when": hook.when, "hook": redacted(name), "error": text}
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            with self._log.open("a", encoding="utf-8") as file:
+            is_full = self._log.exists() and self._log.stat().st_size > _MAX_LOG_BYTES
+            with self._log.open("w" if is_full else "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError:
             return  # a log error must not stop the work

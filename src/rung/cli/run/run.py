@@ -79,9 +79,11 @@ Standard output gets the output of a successful run; otherwise the output contra
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND, and recover it when it fails."""
     from rung.cli.run.ending_signals import EndRequested, ending_signals
+    from rung.cli.run.run_checks import show_hook_crashes
 
     try:
         with ending_signals():
+            show_hook_crashes()
             _run(command_line, options)
     except EndRequested as end:  # before the run started, or after its end
         sys.exit(end.exit_code)

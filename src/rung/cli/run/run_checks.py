@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from rung.adapters.system.user_hooks import CommandHook
 from rung.core.domain.errors import ConfigError
@@ -40,6 +43,22 @@ def log_path() -> Path:
     from rung.wiring.journals import default_path
 
     return default_path().with_name(LOG_NAME)
+
+
+def show_hook_crashes() -> None:
+    """Print one line about the hooks of earlier runs that failed since the last run; hooks fail open, and so unseen."""
+    import json
+
+    from rung.hooks.crash_log import unread_lines
+
+    path = log_path()
+    with suppress(OSError, ValueError, KeyError, TypeError):  # an unreadable log must not prevent the run
+        lines = unread_lines(str(path))
+        if lines:
+            last = json.loads(lines[-1])
+            times = "once" if len(lines) == 1 else f"{len(lines)} times"
+            what = f"{last['when']} {last['hook']}: {last['error']}"
+            click.echo(f"rung: a hook failed {times} in earlier runs. Last: {what}. Log: {path}", err=True)
 
 
 def combine_checks(*checks: Callable[[str], Any] | None) -> Callable[[str], Any] | None:

@@ -84,17 +84,22 @@ def status() -> None:
             click.echo(f"{agent:<12} {'user' if user else 'project':<8} {state:<14} {place.settings}")
     with connect(default_data_dir()) or nullcontext() as link:
         click.echo(f"service      {'none: each event starts an interpreter' if link is None else 'running'}")
-    log = Path(default_data_dir()) / "crash.log"
-    count = len(log.read_bytes().splitlines()) if log.exists() else 0
-    click.echo(f"crashes      {count} in {log}")
+    from rung.cli.run.run_checks import log_path
     from rung.cli.serve.trust import trust_line
     from rung.core.domain.errors import FileError
     from rung.wiring.settings_file import find, known_files
 
+    crashes, run_crashes = Path(default_data_dir()) / "crash.log", log_path()
+    click.echo(f"crashes      {_count_lines(crashes)} in {crashes}")
+    click.echo(f"run hooks    {_count_lines(run_crashes)} crashes of `rung run` hooks in {run_crashes}")
     with suppress(FileError):
         find(quiet=True)  # has the file of this directory listed
     for file in known_files():
         click.echo(f"trust        {trust_line(file)}")
+
+
+def _count_lines(log: Path) -> int:
+    return len(log.read_bytes().splitlines()) if log.exists() else 0
 
 
 @command.command("serve")

@@ -15,6 +15,7 @@ from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
 from rung.core.recovery.resume_point import decide_after_process_death, find_resume_point, process_death_failure
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
+from rung.engine.loop.attempt_hooks import use_hooks
 from rung.engine.ports import DurableJournal
 from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
 
@@ -66,6 +67,10 @@ class DurableRecovery:
         write_with_retry(record, self.run.clock.sleep)
         return None
 
+    def will_replay(self) -> bool:
+        """Whether the next attempt has a recorded result."""
+        return self.next_step_key() in self.recorded_steps
+
     def replaying(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
         """Return an attempt function that replays a recorded result instead of calling `attempt`."""
 
@@ -73,6 +78,7 @@ class DurableRecovery:
             recorded = self.recorded_steps.get(self.next_step_key())
             return attempt(request) if recorded is None else _replay(recorded)
 
+        use_hooks(self.run, attempt)
         return step
 
     def _step_result(self, value: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
+from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     refusal = run.admit()
     if refusal is not None:
         return run.record_error(refusal)
+    hooks = run.attempt_hooks
+    blocked = None if hooks is None else (yield from before_attempt(run, hooks))
+    if blocked is not None:
+        return run.record_error(blocked)
     run.seconds = seconds = seconds_left(run.incident, run.policy, run.began)
     if seconds is not None and seconds <= 0:
         return run.record_error(run.deadline_error())
@@ -98,6 +103,8 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     value, error = yield ATTEMPT
     if run.attempt_recorder is not None:  # outside the attempt: no time limit interrupts the write
         yield from _call(run, "journal", run.attempt_recorder.attempt_finished, value, error)
+    if hooks is not None:
+        yield from after_attempt(run, hooks, error)
     if error is not None:
         return run.record_error(error)
     defect = None if run.check is None else (yield from _validate(run, run.check, value))

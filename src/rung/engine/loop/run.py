@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
+        AttemptHooks,
         AttemptRecorder,
         BackPressure,
         Checkpoint,
@@ -94,6 +95,8 @@ class RecoveryRun:
     retry_budget: RetryBudget | None = None
     session: Session | None = None
     attempt_recorder: AttemptRecorder | None = None  # set for durable runs
+    attempt_hooks: AttemptHooks | None = None
+    is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
 
     parent: RecoveryRun | None = None
     value: Any = None
