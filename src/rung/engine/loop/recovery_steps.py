@@ -80,12 +80,14 @@ def _act(
     assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller handles retries
     if not (yield from _make_request(run, decision, failure)):
         return False, run.decide(failure)
+    yield from _publish(run)  # the wait may be long, and a planner's request cannot be made again
     over = yield from _wait_interruptible(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
     return over, None
 
 
 def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     """Make and validate one attempt. Return its failure, or None if its result is good."""
+    yield from _publish(run)
     refusal = run.admit()
     if refusal is not None:
         return run.record_error(refusal)
@@ -252,6 +254,7 @@ def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
     reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label)
     if error is None:
         run.append(ev.CheckpointTaken(run.clock.now(), rung, reference))
+        yield from _publish(run)  # a planner may run next
 
 
 def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
@@ -261,6 +264,12 @@ def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decisi
     if answer not in {option.id for option in question.options}:
         return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.record_answer(answer)
+
+
+def _publish(run: RecoveryRun) -> Steps:
+    """Persist what is recorded so far, and notify the listeners; nothing if all of it is published."""
+    if run.has_observers and run.published < len(run.log):
+        yield from _persist_and_notify(run)
 
 
 def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
