@@ -81,7 +81,7 @@ class BodyRewriter:
             upstream = self._settings.upstream(request.agent)
             headers = headers_for_upstream(list(self.inbound.headers.items()), upstream)
         last = self._original.is_last_resort or self._has_changed_model
-        return Outbound(upstream, headers, self._body_of(request), last, bool(self._resume_message))
+        return Outbound(upstream, headers, self._body_of(request), last, bool(self._resume_message), request.model)
 
     def _body_of(self, request: Request) -> bytes:
         """Return the body of a request, with a model or prompt that the engine changed by itself."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Kind
 from rung.gateway import response as responses
 from rung.gateway.response import GatewayResponse
@@ -24,6 +25,7 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
     writer, wire = proxied.writer, proxied.inbound.wire
     if writer.finished:
         return
+    failure = _own_failure(proxied, failure)
     status = responses.status_for(failure.kind)
     if proxied.native_end:
         await writer.write(proxied.native_end, last=True)
@@ -36,6 +38,17 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
         await writer.write(stream.error_event(status, failure.headline(500)), last=True)
     else:
         await writer.reply(_final_response(proxied, failure, status))
+
+
+def _own_failure(proxied: ProxiedCall, failure: Failure) -> Failure:
+    """Return the failure of the model that the client asked for, if the last one is that of another model."""
+    own = proxied.own_error
+    if own is None or proxied.last_response in (None, own.response):
+        return failure
+    if proxied.error_responses and proxied.last_response is not proxied.error_responses[-1]:
+        return failure  # the last attempt got a response, which is better than an error
+    proxied.last_response = own.response
+    return classify(own.evidence)
 
 
 def _final_response(proxied: ProxiedCall, failure: Failure, status: int) -> GatewayResponse:

@@ -158,7 +158,13 @@ class Gateway:
             self._upstreams,
             inbound,
             send,
-            Outbound(inbound.upstream, inbound.upstream_headers, inbound.body, self._has_no_fallback(inbound)),
+            Outbound(
+                inbound.upstream,
+                inbound.upstream_headers,
+                inbound.body,
+                self._has_no_fallback(inbound),
+                model=inbound.model,
+            ),
             spending,
         )
 

@@ -35,3 +35,4 @@ class Outbound(NamedTuple):
     body: bytes
     is_last_resort: bool  # no other model or upstream is left to try: timeouts are longer
     is_resume: bool = False  # asks for the rest of a partial response
+    model: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -53,6 +53,13 @@ _BLANK_LINE: Final = b"\n\n"  # ends an event at the end of a transfer that lack
 _COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a complete response
 
 
+class OwnError(NamedTuple):
+    """Error response for the model that the client asked for."""
+
+    response: GatewayResponse
+    evidence: Evidence
+
+
 class ProxiedCall:
     """State of one client request over all its upstream attempts."""
 
@@ -69,6 +76,7 @@ class ProxiedCall:
         self.stream: StreamSplicer | None = None
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
         self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
+        self.own_error: OwnError | None = None  # last error of the model that the client asked for
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
         self.mistakes = 0  # answers that were rejected because of a mistake of the model
         self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
@@ -106,7 +114,7 @@ class ProxiedCall:
                     if response.status == _OK and self._is_event_stream(response):
                         await self._relay(response, timer)
                         return None
-                    return await self._read_whole(response, resumed=outbound.is_resume)
+                    return await self._read_whole(response, outbound)
                 finally:
                     response.close()
             except (OSError, RungError):
@@ -127,14 +135,17 @@ class ProxiedCall:
 
     # -- whole responses ---------------------------------------------------------------------------------
 
-    async def _read_whole(self, response: UpstreamResponse, *, resumed: bool) -> GatewayResponse:
+    async def _read_whole(self, response: UpstreamResponse, outbound: Outbound) -> GatewayResponse:
         data = await read_body(response, self.upstreams.settings.limits.answer)
         reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), data)
         if response.status >= _BAD_REQUEST:
             self.last_response = reply
             self.error_responses.append(reply)
             facts = {"status": response.status, "headers": text_headers(response), "body": data}
-            raise AttemptError.of(evidence_of(facts)._replace(provider=self.inbound.wire.upstream))
+            refusal = evidence_of(facts)._replace(provider=self.inbound.wire.upstream)
+            if outbound.model == self.inbound.model:
+                self.own_error = OwnError(reply, refusal)
+            raise AttemptError.of(refusal)
         if response.status != _OK:
             return reply
         self.meter.text_size = len(data)
@@ -146,7 +157,7 @@ class ProxiedCall:
         self.last_response = reply  # sent to the client if no later attempt is better
         self.mistakes += is_mistake(evidence)
         if is_cut_at_limit(evidence):
-            self.partials = [*self.partials, body] if resumed else [body]
+            self.partials = [*self.partials, body] if outbound.is_resume else [body]
         raise AttemptError.of(evidence)
 
     def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:

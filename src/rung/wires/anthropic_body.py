@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, object_field
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-COMPLETE_STOP_REASONS: Final = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 EMPTY_RESPONSE: Final = "the response is empty"
 _MIN_THINKING_TOKENS: Final = 1_024
@@ -106,10 +106,11 @@ def validate(response: Body) -> Evidence | None:
         return Evidence(
             text="the response is not a complete message", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT
         )
-    if stop not in COMPLETE_STOP_REASONS:
-        return Evidence(text=f"the response ended with {stop}", code=stop, phase=Phase.RESULT)
+    defect = stop_defect(stop)
+    if defect is not None:
+        return defect
     blocks = _blocks(response)
-    if stop == "end_turn" and not any(block.get("type") not in _THINKING for block in blocks):
+    if ends_text(stop) and not any(block.get("type") not in _THINKING for block in blocks):
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     for block in blocks:
         if block.get("type") == "tool_use" and not isinstance(block.get("input"), Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rung.core.recovery.stop_reasons import ends_text
 from rung.wires.sse import data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
 from rung.wires.stream_usage import CHARACTERS_PER_TOKEN
@@ -21,7 +22,6 @@ class AnthropicStream(StreamSplicer):
     """Splicer for one message. Another attempt continues the text in the block that the client has open."""
 
     ping = PING
-    good_stops = frozenset({"end_turn", "tool_use", "stop_sequence", "pause_turn", "compaction"})
     input_tokens_key = "input_tokens"
     output_tokens_key = "output_tokens"
 
@@ -192,7 +192,7 @@ class AnthropicStream(StreamSplicer):
 
     def _message_delta(self, data: dict[str, Any], raw: bytes) -> bytes:
         self.stop_reason = str(object_field(data, "delta").get("stop_reason") or "") or self.stop_reason
-        self.had_nontext = self.stop_reason != "end_turn"
+        self.had_nontext = not ends_text(self.stop_reason)
         self.usage |= {key: value for key, value in object_field(data, "usage").items() if value is not None}
         if not self.resumed:
             self._end_events.append(raw)

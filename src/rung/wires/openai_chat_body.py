@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-COMPLETE_STOP_REASONS: Final = frozenset({"stop", "tool_calls", "function_call"})
 EMPTY_RESPONSE: Final = "the response is empty"
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details", "provider_specific_fields")
 _NO_OUTPUT: Final = frozenset({"role", "annotations", *REASONING_FIELDS})
@@ -106,11 +106,12 @@ def validate(response: Body) -> Evidence | None:
         if not isinstance(stop, str):
             text = "a choice of the response has no finish_reason"
             return Evidence(text=text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
-        if stop not in COMPLETE_STOP_REASONS:
-            return Evidence(text=f"the response ended with {stop}", code=stop, phase=Phase.RESULT)
+        defect = stop_defect(stop)
+        if defect is not None:
+            return defect
         message = choice.get("message")
         if (
-            stop == "stop"
+            ends_text(stop)
             and isinstance(message, dict)
             and not any(message[name] for name in message if name not in _NO_OUTPUT)
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.openai_chat_body import REASONING_FIELDS
 from rung.wires.sse import data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
@@ -19,7 +20,6 @@ class ChatStream(StreamSplicer):
     """Splicer for one completion. Chunks of another attempt get the id of the first."""
 
     ping = b": rung\n\n"
-    good_stops = frozenset({"stop", "tool_calls", "function_call"})
     input_tokens_key = "prompt_tokens"
     output_tokens_key = "completion_tokens"
     has_names = False
@@ -102,7 +102,7 @@ class ChatStream(StreamSplicer):
             if choice.get("finish_reason"):
                 self._stops[int_or_zero(choice.get("index"))] = str(choice["finish_reason"])
         if len(self._stops) >= self.choices:
-            cut = [reason for reason in self._stops.values() if reason not in self.good_stops]
+            cut = [reason for reason in self._stops.values() if stop_defect(reason) is not None]
             self.stop_reason = (cut or list(self._stops.values()))[0]
         if self.hides_usage and not choices:
             return b""
@@ -140,7 +140,7 @@ class ChatStream(StreamSplicer):
                     self._held.pop()
                 return self.reject_call(error, "", data, raw)
         self.stop_reason = reason or self.stop_reason
-        self.had_nontext = self.had_nontext or is_output(delta) or self.stop_reason != "stop"
+        self.had_nontext = self.had_nontext or is_output(delta) or not ends_text(self.stop_reason)
         out = self._release_calls(calls)
         if self.hides_usage and not object_list(data, "choices"):
             return out

@@ -32,7 +32,6 @@ class ResponsesStream(StreamSplicer):
     """Splicer for one response. Another attempt continues the text in the message that the client has open."""
 
     ping = b": rung\n\n"
-    good_stops = frozenset({"completed"})
     input_tokens_key = "input_tokens"
     output_tokens_key = "output_tokens"
 

@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.recovery.stop_reasons import stop_defect
 from rung.wires.overlap import OverlapFilter
 from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
 from rung.wires.stream_usage import StreamUsage
@@ -30,7 +31,6 @@ _SILENT: Final = Evidence(text="the response is empty", finding=Kind.PARTIAL_OUT
 class StreamSplicer(StreamUsage):
     """Base class of the splicers: reads events, buffers and releases them."""
 
-    good_stops: frozenset[str]  # stop reasons of a complete response
     has_names = True  # events are named after the `type` of their data
 
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
@@ -165,11 +165,8 @@ class StreamSplicer(StreamUsage):
         """Return evidence of a defect in a finished response, or None if it is good."""
         if self.call_error:
             return Evidence(text=self.call_error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
-        if self.stop_reason in self.good_stops:
-            return None if self.started or self.had_nontext else _SILENT
-        return Evidence(
-            text=f"the response ended with {self.stop_reason or 'nothing'}", code=self.stop_reason, phase=Phase.RESULT
-        )
+        defect = stop_defect(self.stop_reason)
+        return defect if defect is not None or self.started or self.had_nontext else _SILENT
 
     def error_event(self, status: int, message: str) -> bytes:
         """Build the error event that ends a stream."""

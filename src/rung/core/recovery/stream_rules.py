@@ -60,7 +60,7 @@ def is_usable_when_broken(*, calls: int, bad_call: bool, ended: bool) -> bool:
 
 def is_cut_at_limit(evidence: Evidence) -> bool:
     """Whether an answer ended at its output limit: it can be resumed."""
-    return evidence.code in LIMIT_CODES
+    return evidence.code.lower() in LIMIT_CODES
 
 
 def is_intended(

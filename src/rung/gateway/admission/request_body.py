@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 _DECODED: Final = (b"gzip", b"x-gzip", b"deflate")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # some clients write one; JSON has none
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32  # detected by the first bytes
 
 
@@ -38,10 +39,10 @@ async def receive_body(headers: dict[bytes, bytes], receive: Receive, limits: Si
 
 
 def decode_body(headers: dict[bytes, bytes], body: bytes, max_bytes: int) -> bytes:
-    """Return the decompressed body."""
+    """Return the decompressed body, without a byte order mark."""
     encoding = headers.get(b"content-encoding", b"").strip().lower()
     if encoding in (b"", b"identity"):
-        return body
+        return body.removeprefix(_BYTE_ORDER_MARK)
     if encoding not in _DECODED:
         named = encoding.decode("latin-1")[:100]
         raise RequestRejected(415, f"content-encoding {named!r} is not supported; allowed: gzip, deflate, identity")
@@ -54,7 +55,7 @@ def decode_body(headers: dict[bytes, bytes], body: bytes, max_bytes: int) -> byt
         raise _too_large(max_bytes)
     if not decoder.eof or decoder.unused_data:
         raise RequestRejected(400, f"request body is not one complete {encoding.decode()} stream")
-    return decoded
+    return decoded.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _too_large(max_bytes: int) -> RequestRejected:
