@@ -35,6 +35,7 @@ Signals inside one package, never seen by a caller:
     RungNotApplicable            gateway/body_rewriter: a rung cannot be applied to this body
     RequestRejected              gateway/keys: a request is rejected before it is forwarded
     BodyTooLarge, ClientDisconnected, BodyTimeout    gateway/app: reading a request body failed
+    TomlError                    core/text/toml_document: a document is no TOML or exceeds a limit
     HookTimeout                  hooks/crash_log: a hook's time limit
     ApiProblem                   service/problems: becomes an HTTP error response
     UsageError                   cli/group: becomes one line on stderr and exit code 2
