@@ -141,15 +141,16 @@ def test_how_bad_it_is(tmp_path: Path) -> None:
 
 
 def test_what_is_no_issue(tmp_path: Path) -> None:
-    """A success, a recovery, a blocked or failed end, and somebody's Ctrl-C leave no issue."""
+    """A success, a recovery, a failed end, and somebody's Ctrl-C leave no issue; a blocked end does."""
     recover(tmp_path, "done")
     assert not list(tmp_path.iterdir())
     recover(tmp_path, LOST, "done")
     recover(tmp_path, LOST, policy=rung.policy("call", report=""))
-    recover(tmp_path, LOST, policy=rung.policy("crew", report=""))
     with pytest.raises(KeyboardInterrupt):
         recover(tmp_path, BUSY, KeyboardInterrupt())
     assert load_notes(tmp_path)[1] == []
+    recover(tmp_path, LOST, policy=rung.policy("crew", report=""))
+    assert [issue.description.partition(" at ")[0] for issue in load_notes(tmp_path)[1]] == ["Ended blocked"]
 
 
 def test_a_new_kind_leaves_a_learning(tmp_path: Path) -> None:

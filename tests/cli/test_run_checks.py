@@ -61,6 +61,20 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
     assert log.read_text().splitlines() == ["attempt.pre None ", "attempt.post False ", "rung.post True retry"]
 
 
+def test_notes_are_read_before_a_run_and_added_to_after_it(tmp_path: Path) -> None:
+    """`notes` of a trusted file, or `--notes`: the command gets what is known, and a partial end is added; `--no-notes` is off."""
+    write_trusted(tmp_path / "rung.toml", 'notes = "known"\n')
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "learnings.md").write_text("## [TOOL_ERROR] Use make -k\n")
+    said = run("--no-journal", "--", "cat", given="do it", cwd=tmp_path).stdout
+    assert said.endswith("\n\ndo it")
+    assert "> Learning (TOOL_ERROR): Use make -k." in said
+    assert run("--no-journal", "--no-notes", "--", "cat", given="do it", cwd=tmp_path).stdout == "do it"
+    done = run("--no-journal", "--notes", "mine", "--max-attempts", "1", "--", "cat", "/nowhere", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "/nowhere" in (tmp_path / "mine" / "issues.md").read_text()
+
+
 def test_crashes_of_hooks_are_shown_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook that failed in one run is told at the start of the next one, once, and counted by `rung hooks status`."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

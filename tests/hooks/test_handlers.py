@@ -315,3 +315,26 @@ def test_the_number_of_blocks_is_set(tmp_path: Path, blocks: int) -> None:
     (tmp_path / "rung.toml").write_text(f"[stop]\nmax_blocks = {blocks}\n")
     told = [tell(tmp_path, "claude-code", "stop", last_assistant_message=f"Done, take {n}.") for n in range(3)]
     assert [answer.get("decision") for answer in told] == ["block"] * blocks + [None] * (3 - blocks)
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "claude-sdk"])
+def test_a_session_starts_with_the_notes_of_the_project(tmp_path: Path, agent: str) -> None:
+    """The agent gets what is known once, at the start or at its first prompt; a session that ends partial adds an issue."""
+    write_trusted(tmp_path / "rung.toml", 'notes = "known"\n')
+    notes = tmp_path / "known"
+    notes.mkdir()
+    (notes / "learnings.md").write_text("## [TOOL_ERROR] Use make -k\n")
+    first = tell(tmp_path, agent, "start" if "start" in NAMES[agent] else "prompt")
+    assert "> Learning (TOOL_ERROR): Use make -k." in first["hookSpecificOutput"]["additionalContext"]
+    assert tell(tmp_path, agent, "prompt", prompt="do it") == {}
+    if agent == "claude-sdk":
+        return  # it reports no end
+    tell(tmp_path, agent, "broke", error="no such table: users")
+    tell(tmp_path, agent, "end", reason="other")
+    (notes / "learnings.md").unlink()
+    (notes / "learnings.md").mkdir()
+    drain(tmp_path, str(tmp_path / "journal.db"))
+    assert "no such table" in (notes / "issues.md").read_text()
+    assert "notes" in (tmp_path / LOG_NAME).read_text()
+    tell(tmp_path, agent, "start")
+    assert len((tmp_path / LOG_NAME).read_text().splitlines()) == 2

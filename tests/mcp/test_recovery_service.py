@@ -52,3 +52,23 @@ def test_an_incident_that_ended_is_not_continued(journal: Journal) -> None:
     first = service.report_failure("s", Evidence(text="401 invalid x-api-key", status=401))
     assert first["step"] == "finish"
     assert service.report_failure("s", OVERLOADED)["incident"] != first["incident"]
+
+
+def test_the_notes_of_the_project(journal: Journal, tmp_path: Path) -> None:
+    """A client is told what is known when its session starts, and a partial end adds an issue; a failing read is told."""
+    from rung.adapters.system.project_notes import ProjectNotes
+    from rung.mcp.server import make_server
+
+    (tmp_path / "learnings.md").write_text("## [TOOL_ERROR] Use make -k\n")
+    service = RecoveryService(journal, lambda: preset("task"), notes=ProjectNotes(tmp_path), jitter=lambda: 0.5)
+    assert "> Learning (TOOL_ERROR): Use make -k." in make_server(service).instructions
+    service.report_failure("s", Evidence(text="no such table: users"))
+    service.finish_partial("s", [], "no way on")
+    assert "no such table" in (tmp_path / "issues.md").read_text()
+    (tmp_path / "learnings.md").unlink()
+    (tmp_path / "learnings.md").mkdir()
+    with pytest.warns(RuntimeWarning, match="could not be read"):
+        assert "make -k" not in make_server(service).instructions
+    service.report_failure("t", Evidence(text="another error"))
+    with pytest.warns(RuntimeWarning, match="a listener failed"):
+        service.finish_partial("t", [], "no way on")

@@ -125,6 +125,19 @@ def test_stages_pass_on_paths(world: World) -> None:
     assert world.out("design") == "PASS|parts:2\n# Design\nall of it\n"
 
 
+def test_stages_have_the_notes_of_the_project(world: World) -> None:
+    """Each stage's agent gets what is known, and a blocked stage adds an issue."""
+    notes = world.folder / "notes"
+    notes.mkdir()
+    (notes / "learnings.md").write_text("## [TOOL_ERROR] Use make -k\n")
+    world.write({"id": "a", "prompt": "do a"}, policy={"attempts": 1})
+    world.answers("a", {"exit": 3, "says": "no such table: users"})
+    assert world.run("--no-journal", "--notes", str(notes)).returncode == 4
+    (asked,) = world.asked("a")
+    assert "> Learning (TOOL_ERROR): Use make -k." in asked["prompt"]
+    assert "no such table" in (notes / "issues.md").read_text()
+
+
 def test_stages_that_wait_for_nobody_run_at_once(world: World) -> None:
     """Independent stages run concurrently, unless there is only one worker."""
     world.write({"id": "a"}, {"id": "b"})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
+    from rung.engine.ports import Listener
 
 
 class Pending(Protocol):
@@ -88,7 +89,7 @@ class ExternalRecovery:
     Events reach `journal` before a method returns; if the journal raises, the incident is as it was before the call.
     `events` continues a persisted incident; without them a new one is opened. `retry_budget` defaults to the one that
     the process shares; None means unlimited retries. `used` holds the tries that the session has already used on
-    per-session rungs. `policy` may be replaced between two calls.
+    per-session rungs. `policy` may be replaced between two calls. `listeners` are called for each event.
     """
 
     def __init__(
@@ -106,7 +107,9 @@ class ExternalRecovery:
         retry_budget: ExternalRetryBudget | None = PROCESS_BUDGET,
         now: Callable[[], float] = time.time,
         jitter: Callable[[], float] | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
+        self._listeners = listeners
         self.policy = _policy_by_name(policy) if isinstance(policy, str) else policy
         self.events: list[ev.Event] = list(events)
         self.incident = Incident.of(self.events)
@@ -211,6 +214,17 @@ class ExternalRecovery:
         self.events += fresh
         for event in fresh[folded:]:
             self.incident.fold(event)
+        for listener in self._listeners:
+            for event in fresh:
+                self._notify(listener, event)
+
+    def _notify(self, listener: Listener, event: ev.Event) -> None:
+        try:
+            listener(event, self.incident)
+        except Exception as error:  # a listener must not end the recovery
+            import warnings
+
+            warnings.warn(f"rung: a listener failed and was ignored: {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def _policy_by_name(name: str) -> Policy:

@@ -275,6 +275,18 @@ class AttemptHooks(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """Notes of a project about failures: read before a run, and added to at its end. A listener."""
+
+    def read(self, failure: Failure | None = None, /) -> Awaitable[str] | str:
+        """Return what is known, quoted as data; after a failure, what is known about it. Empty: nothing."""
+        ...
+
+    def __call__(self, event: Event, incident: Incident, /) -> object:
+        """Handle one event."""
+        ...
+
+
 class Operator(Protocol):
     """Person, or a stand-in, who answers questions of a recovery."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         EventLog,
         Interventions,
         Listener,
+        Notes,
         Operator,
         ResultValidator,
         RungHandler,
@@ -42,7 +43,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LAST_EVENT_TIMEOUT_SECONDS: Final = 2.0
-_RUN_ATTRIBUTE_PORTS: Final = ("clock", "jitter", "listeners", "check", "checkpoint", "rung_handlers", "session")
+_RUN_ATTRIBUTE_PORTS: Final = (
+    "clock",
+    "jitter",
+    "listeners",
+    "check",
+    "checkpoint",
+    "rung_handlers",
+    "session",
+    "notes",
+)
 
 
 class RunPorts(TypedDict, total=False):
@@ -53,6 +63,7 @@ class RunPorts(TypedDict, total=False):
     listeners     are called for each event
     rung_handlers functions that make a rung's new request, by action: {"replan": plan, "compact": shrink}
     checkpoint    saves and restores the state of the work
+    notes         notes of the project: read before the run and for new plans, added to at its end
     session       carries the model and the per-session rung counts from call to call
     key           breaker key, or a function of the request; default: the model of each request, if it has one
     breakers      breaker registry; default: the one shared by the process
@@ -66,6 +77,7 @@ class RunPorts(TypedDict, total=False):
     listeners: Sequence[Listener]
     rung_handlers: Mapping[str, RungHandler]
     checkpoint: Checkpoint | None
+    notes: Notes | None
     session: Session | None
     key: str | Callable[[Request | None], str]
     breakers: BreakerRegistry
@@ -223,6 +235,8 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
     operator, key = ports.get("ask"), ports.get("key", "")
     attended = operator is not None and not policy.unattended
     journal = JournalPorts.of(ports.get("journal"))
+    notes = ports.get("notes")
+    listeners = (*(ports.get("listeners") or ()), *(() if notes is None else (notes,)))
     return {
         **{port: value for port, value in ports.items() if port in _RUN_ATTRIBUTE_PORTS},
         "policy": policy,
@@ -239,7 +253,8 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
         "back_pressure": journal.back_pressure,
         "interventions": journal.interventions,
         "remedies": journal.remedies,
-        "has_observers": journal.log is not None or bool(ports.get("listeners")),
+        "listeners": listeners,
+        "has_observers": journal.log is not None or bool(listeners),
         "operator": operator,
         "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
         "breaker_key": key,

@@ -46,6 +46,7 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
         _load_settings(state.table, event)
         response, changed = HANDLERS[event.name](event, state, time.time())
         _tell_untrusted(event, state.table, response)
+        _tell_notes(event, state.table, response)
         needs_server = state.table.pop("near", False)
         flushed = spool.flush(data_dir, state)
         if changed or flushed:  # before the response: a block that cannot be counted is not made
@@ -62,7 +63,7 @@ def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
     """
     if "stop" in table and not (table.get("untrusted") and event.name in ("prompt", "stop")):
         return
-    table["loops"], table["stop"], table["untrusted"] = {}, {}, ""
+    table["loops"], table["stop"], table["untrusted"], table["notes"] = {}, {}, "", ""
     root = table.setdefault("root", os.path.abspath(event.cwd))  # noqa: PTH100
     if os.path.lexists(os.path.join(root, "rung.toml")):  # noqa: PTH118
         from rung.wiring.settings_file import find
@@ -73,6 +74,9 @@ def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
                 file.loops()
                 table["loops"], table["stop"] = file.table.get("loops", {}), file.stop()
                 table["untrusted"] = file.notice() if file.is_undecided else ""
+                folder = file.table.get("notes")
+                if isinstance(folder, str) and folder:
+                    table["notes"] = os.path.join(root, folder)  # noqa: PTH118
         except Exception as error:  # noqa: BLE001  # an invalid file is logged once, and the defaults apply
             log_crash(table["place"], "rung.toml", error)
 
@@ -83,6 +87,24 @@ def _tell_untrusted(event: HookEvent, table: dict[str, Any], response: HookRespo
     if event.name in ("start", "prompt") and untrusted and table.get("told_untrusted") != untrusted:
         table["told_untrusted"] = untrusted
         response.notice = "\n".join(filter(None, (response.notice, f"rung: {untrusted}")))
+
+
+def _tell_notes(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
+    """Give the agent the project's notes when its session starts; not every agent reports a start."""
+    folder = table.get("notes")
+    if not folder or not (event.name == "start" or (event.name == "prompt" and not table.get("told_notes"))):
+        return
+    from rung.adapters.system.project_notes import ProjectNotes
+
+    table["told_notes"] = True
+    try:
+        text = ProjectNotes(folder).read()
+    except OSError as error:
+        log_crash(table["place"], "notes", error)
+        return
+    if text:
+        known = f"What is known in this project about earlier failures (rung):\n{text}"
+        response.context = "\n".join(filter(None, (response.context, known)))
 
 
 def _start(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:

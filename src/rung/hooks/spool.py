@@ -49,6 +49,7 @@ def flush(data_dir: str, state: SessionState) -> bool:
     lines[0] |= {
         "cwd": state.table.get("cwd", ""),
         "journal": state.table.get("journal", ""),
+        "notes": state.table.get("notes", ""),
     }
     folder = os.path.join(data_dir, "spool")  # noqa: PTH118  # pathlib costs milliseconds
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.detectors.session_policy import session_policy
@@ -21,7 +22,7 @@ from rung.hooks.data_dir import try_lock
 from rung.hooks.session_ladder import POLICY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rung.store.journal.journal import Journal
 
@@ -77,8 +78,24 @@ def _drain_file(path: Path, journal_at: str | None) -> int:
             for incident, incident_lines in by_incident.items():
                 journal.append(incident, incident_lines[0]["n"], _events(incident_lines)).result()
             journal.flush()
+            notes = next((line["notes"] for line in lines if line.get("notes")), "")
+            if notes:
+                _add_to_notes(str(notes), journal, by_incident, str(path.parent.parent))
     claimed.unlink()
     return len(lines)
+
+
+def _add_to_notes(folder: str, journal: Journal, incidents: Iterable[str], data_dir: str) -> None:
+    """Add what ended sessions learned to the project's notes. Drained again after a crash, nothing is added twice."""
+    from rung.adapters.system.project_notes import ProjectNotes
+
+    notes = ProjectNotes(folder)
+    for incident in incidents:
+        events = journal.events(incident)
+        try:
+            notes(events[-1], Incident.of(events))
+        except OSError as error:
+            log_crash(data_dir, "notes", error)
 
 
 def _claim_file(path: Path, to: Path) -> None:

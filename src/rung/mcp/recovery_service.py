@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.detectors.finding import Finding
     from rung.detectors.step import Step
+    from rung.engine.ports import Notes
     from rung.store.journal.journal import Journal
 
 MAX_SESSIONS: Final = 1_000  # in memory; the journal has the rest
@@ -47,10 +48,12 @@ class RecoveryService:
         load_policy: Callable[[], Policy],
         *,
         project: str = "",
+        notes: Notes | None = None,
         now: Callable[[], float] = time.time,
         jitter: Callable[[], float] | None = None,
     ) -> None:
         self.journal = journal
+        self.notes = notes
         self.project = project
         self._load_policy = load_policy
         self.now = now
@@ -141,6 +144,7 @@ class RecoveryService:
             attended=not policy.unattended,
             now=self.now,
             jitter=self._jitter,
+            listeners=() if self.notes is None else (self.notes,),
         )
 
 

@@ -26,12 +26,26 @@ def make_server(service: RecoveryService, *, host: str = "127.0.0.1", port: int 
     except ImportError:
         from mcp.server.fastmcp import FastMCP  # type: ignore[attr-defined]  # 1.x is not the version that types are checked with
 
-        server: Any = FastMCP("rung", instructions=INSTRUCTIONS, host=host, port=port)
+        server: Any = FastMCP("rung", instructions=_instructions(service), host=host, port=port)
     else:
-        server = MCPServer("rung", instructions=INSTRUCTIONS)
+        server = MCPServer("rung", instructions=_instructions(service))
     _add_tools(server, service)
     _add_resources(server, service)
     return server
+
+
+def _instructions(service: RecoveryService) -> str:
+    """Return what a client is told when its session starts: how to use the tools, and the project's notes as data."""
+    try:
+        known = "" if service.notes is None else str(service.notes.read())
+    except OSError as error:
+        import warnings
+
+        warnings.warn(f"rung: the notes of the project could not be read: {error}", RuntimeWarning, stacklevel=2)
+        return INSTRUCTIONS
+    return (
+        f"{INSTRUCTIONS}\n\nWhat is known in this project about earlier failures:\n{known}" if known else INSTRUCTIONS
+    )
 
 
 def run_http(server: Any, token: str, *, host: str, port: int) -> None:

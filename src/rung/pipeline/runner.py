@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
+    from rung.engine.ports import Notes
     from rung.engine.recover import RunPorts
     from rung.store.journal.journal import Journal
 
@@ -57,7 +58,8 @@ class PipelineRun:
 
     With a journal and a run id, a run survives a process crash: run again, it resumes and finished stages are not
     repeated. `ask(stage, question, incident)` answers questions; without it, a stage that needs a person ends
-    blocked. `listen(stage, event, incident)` receives every event.
+    blocked. `listen(stage, event, incident)` receives every event. `notes` are read before each stage, and added to at
+    its end.
     """
 
     pipeline: Pipeline
@@ -68,6 +70,7 @@ class PipelineRun:
     ask: Callable[[str, Any, Any], Any] | None = None
     listen: Callable[[str, Any, Any], object] = lambda *_: None
     report: Path | None = None
+    notes: Notes | None = None
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
@@ -134,6 +137,8 @@ class PipelineRun:
             "rung_handlers": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
         }
+        if self.notes is not None:
+            ports["notes"] = self.notes
         if self.ask is not None:
             ports["ask"] = self._operator(stage.id, self.ask)
         agent, journal = self._agent(stage), self.journal

@@ -2,7 +2,7 @@
 
 The files are read before a run and only appended to: one write at the end of the file, under a lock, so that no text of
 another process or a person is lost. `LearningsFile(folder)` is a listener that adds an issue when a recovery ends
-partial, and a learning when a kind of failure occurs for the first time. If an editor saves an old copy over the file,
+partial or blocked, and a learning when a kind of failure occurs for the first time. If an editor saves an old copy over the file,
 the entry is lost; the next incident of the same kind adds it again.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -37,6 +38,9 @@ LEARNINGS: Final = "learnings.md"
 ISSUES: Final = "issues.md"
 MAX_TITLE_CHARACTERS: Final = 80
 MAX_MESSAGE_CHARACTERS: Final = 500
+MAX_FILE_BYTES: Final = 1 << 20  # of each file; nothing is added to a larger one
+# A link could lead to any file of the user, and a pipe would block for ever.
+_PLAIN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _MAX_WRITE_ATTEMPTS: Final = 5  # attempts to write a file that is being replaced
 _HEADING: Final = re.compile(r"#{1,6}\s*\[([^\]]+)\]\s*(.*)")
 _FIELD: Final = re.compile(
@@ -48,6 +52,7 @@ _FIELD: Final = re.compile(
 _LONG: Final = frozenset({"description", "root cause", "workaround", "resolution"})  # may span several lines
 _RULES: Final = frozenset({"---", "***", "___"})
 _NUMBER: Final = re.compile(r"ISSUE[-_ ]?(\d{1,9})", re.IGNORECASE)
+_UNSOLVED: Final = frozenset({ev.Status.PARTIAL, ev.Status.BLOCKED})
 _SEVERE: Final = frozenset({Kind.MISSING_CREDENTIALS, Kind.AUTH_ERROR, Kind.QUOTA_EXHAUSTED, Kind.BUDGET_EXHAUSTED})
 
 
@@ -94,7 +99,7 @@ class LearningsFile:
         if not isinstance(event, ev.AttemptSucceeded | ev.Closed | ev.Cancelled) or not incident.failures:
             return
         date = datetime.fromtimestamp(event.at, UTC).date().isoformat()
-        if incident.status is ev.Status.PARTIAL and not isinstance(event, ev.Cancelled):
+        if incident.status in _UNSOLVED and not isinstance(event, ev.Cancelled):
             _append(self.folder / ISSUES, "# Issues", partial(_issue_entry, incident, date), self._write)
         for place, failure in enumerate(incident.failures):
             if failure.kind not in self._noted:
@@ -104,10 +109,18 @@ class LearningsFile:
 
 
 def _text(path: Path) -> str:
+    """Return the text of a file: regular, not a link, and of bounded size."""
     try:
-        return path.read_bytes().decode("utf-8-sig", "replace")
+        handle = os.open(path, os.O_RDONLY | _PLAIN)
     except FileNotFoundError:
         return ""
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path}: not a regular file")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise OSError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes, so it is not used; move old entries elsewhere")
+    return data.decode("utf-8-sig", "replace")
 
 
 def _entries(text: str) -> list[tuple[str, str, Mapping[str, str]]]:
@@ -162,7 +175,7 @@ def _cause(failure: Failure) -> str:
 
 
 def _issue_entry(incident: Incident, date: str, text: str) -> str:
-    """Return the entry of an incident that ended partial, or an empty string if its failure has an entry."""
+    """Return the entry of an incident that ended partial or blocked, or an empty string if its failure has an entry."""
     failure = incident.failures[-1]
     if failure.fingerprint in text:
         return ""
@@ -173,7 +186,9 @@ def _issue_entry(incident: Incident, date: str, text: str) -> str:
         "Date": date,
         "Severity": severity,
         "Status": "Open",
-        "Description": _line(f"Ended partial at {failed_at(incident)}: {incident.reason}. Failures: {kinds}."),
+        "Description": _line(
+            f"Ended {incident.status} at {failed_at(incident)}: {incident.reason}. Failures: {kinds}."
+        ),
         "Root cause": _cause(failure),
         "Workaround": recommendation(failure),
         "Resolution": "none yet",
@@ -220,7 +235,7 @@ def _append(path: Path, heading: str, make: Callable[[str], str], write: WriteEn
     """Append the entry that `make` builds from the current text, in one write, under a lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(_MAX_WRITE_ATTEMPTS):
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _PLAIN | getattr(os, "O_BINARY", 0), 0o644)
         try:
             if sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_EX)  # released on close

@@ -43,6 +43,10 @@ def command() -> None:
 @click.option(
     "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
 )
+@click.option(
+    "--notes", metavar="DIR", help="Folder of the project's notes on failures (default: `notes` of rung.toml)."
+)
+@click.option("--no-notes", is_flag=True, help="Neither read nor write notes.")
 @click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
 @click.option("--no-journal", is_flag=True, help="Write no journal; the run cannot be resumed.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
@@ -121,6 +125,7 @@ def _build_run(
 ) -> PipelineRun:
     from rung.core.policy.policy import BLOCKED_REPORT
     from rung.pipeline.runner import PipelineRun
+    from rung.wiring.notes import project_notes
 
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
     asks = None
@@ -138,6 +143,7 @@ def _build_run(
         ask=asks,
         listen=_listener(policy, as_json=options["as_json"]),
         report=options["report"] or folder / (policy.report or BLOCKED_REPORT),
+        notes=project_notes(options["notes"], off=options["no_notes"]),
     )
 
 

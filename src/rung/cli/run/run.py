@@ -60,6 +60,10 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
 @click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
 @click.option("--report", help="File for the report of a blocked run.")
+@click.option(
+    "--notes", metavar="DIR", help="Folder of the project's notes on failures (default: `notes` of the policy file)."
+)
+@click.option("--no-notes", is_flag=True, help="Neither read nor write notes.")
 @click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
 @click.option("--no-journal", is_flag=True, help="Write no journal.")
 @click.option(
@@ -95,7 +99,7 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     from rung.adapters.system.process import STDIN, AgentCommand
     from rung.adapters.system.user_hooks import hooked
     from rung.cli.event_printer import listener, terminal_asker
-    from rung.cli.run.run_checks import combine_checks, load_stop_and_hooks, log_path
+    from rung.cli.run.run_checks import combine_checks, find_notes, load_stop_and_hooks, log_path
     from rung.core.domain.request import Request
     from rung.engine.durable import recovery
     from rung.engine.recover import recover_sync
@@ -123,7 +127,7 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     ask = options["ask"] if options["ask"] is not None else has_terminal and sys.stderr.isatty()
     model = policy.models[0].name if policy.models else ""
     request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
-    ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])]}
+    ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])], "notes": find_notes(options)}
     ports["check"] = combine_checks(_check(options), output_check(stop, stdin, Path.cwd()))
     if options["ask_service"] and journal is not None:
         ports["ask"] = journal.operator_prompt()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rung.adapters.system.project_notes import ProjectNotes
+
 LOG_NAME: Final = "user-hooks.jsonl"
 
 
@@ -29,6 +31,16 @@ def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[C
     if options["judge"]:
         stop = {**stop, "judge": options["judge"]}
     return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]
+
+
+def find_notes(options: dict[str, Any]) -> ProjectNotes | None:
+    """Return the project's notes: of `--notes`, or of the policy file; none with `--no-notes`."""
+    from rung.wiring.notes import project_notes
+    from rung.wiring.settings_file import named
+
+    name = options["policy_name"]
+    file = named(name) if name is not None and name not in LADDERS else None
+    return project_notes(options["notes"], file, off=options["no_notes"])
 
 
 def _parse_hook(words: str) -> CommandHook:

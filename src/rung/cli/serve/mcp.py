@@ -30,7 +30,21 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 @click.option("--print-token", is_flag=True, help="Print the token that clients need with --http, and exit.")
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
 @click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
-def command(*, http: bool, host: str, port: int, print_token: bool, journal_at: str | None, project: str) -> None:
+@click.option(
+    "--notes", metavar="DIR", help="Folder of the project's notes on failures (default: `notes` of rung.toml)."
+)
+@click.option("--no-notes", is_flag=True, help="Neither read nor write notes.")
+def command(
+    *,
+    http: bool,
+    host: str,
+    port: int,
+    print_token: bool,
+    journal_at: str | None,
+    project: str,
+    notes: str | None,
+    no_notes: bool,
+) -> None:
     r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
 
     It uses the policy of this project, and writes to the same journal. Over HTTP, clients need a token, which is
@@ -50,13 +64,16 @@ def command(*, http: bool, host: str, port: int, print_token: bool, journal_at: 
     from rung.mcp.recovery_service import RecoveryService
     from rung.store import open_journal
     from rung.wiring.journals import journal_path
+    from rung.wiring.notes import project_notes
     from rung.wiring.policies import PolicyStore
 
     name = project or Path.cwd().name
     with open_journal(journal_path(journal_at), project=name) as journal:
         policies = PolicyStore(journal)
         policies.pick(name)  # an invalid policy fails here, not in an agent's session
-        server = make_server(RecoveryService(journal, lambda: policies.pick(name), project=name), host=host, port=port)
+        known = project_notes(notes, off=no_notes)
+        service = RecoveryService(journal, lambda: policies.pick(name), project=name, notes=known)
+        server = make_server(service, host=host, port=port)
         if not http:
             server.run("stdio")
             return

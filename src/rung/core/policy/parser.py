@@ -185,7 +185,7 @@ def _user_rules(rows: object) -> UserRules:
 
 
 FILE_KEYS: Final = (
-    "policy", "ladder", "projects", "tools", "rules", "journal", "gateway", "loops", "stop", "hooks",
+    "policy", "ladder", "projects", "tools", "rules", "journal", "notes", "gateway", "loops", "stop", "hooks",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
+from rung.engine.loop.project_notes import note_first_request, noted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -36,6 +37,8 @@ def recovery(
 ) -> Steps:
     """Make attempts and recover until the incident is closed. Optionally start from a failure and its decision, or a wait."""
     try:
+        if run.notes is not None:
+            yield from note_first_request(run, run.notes)
         if run.has_observers:
             yield from _persist_and_notify(run)
         over = (yield from _wait_interruptible(run, wait)) if wait > 0 else False
@@ -223,6 +226,7 @@ def _make_request(
         from rung.core.classify.evidence import describe_error
 
         return _skip(run, decision.rung, f"{rung.name} raised {describe_error(error)}")
+    after = yield from noted(run, action, after, failure, prompt)
     digest = after.digest()
     if digest in incident.digests:
         return _skip(run, decision.rung, "its request was already tried")

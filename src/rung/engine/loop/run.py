@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Interventions,
         LazyEventLog,
         Listener,
+        Notes,
         Operator,
         Remedies,
         ResultValidator,
@@ -96,6 +97,7 @@ class RecoveryRun:
     session: Session | None = None
     attempt_recorder: AttemptRecorder | None = None  # set for durable runs
     attempt_hooks: AttemptHooks | None = None
+    notes: Notes | None = None
     is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
 
     parent: RecoveryRun | None = None
