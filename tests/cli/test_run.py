@@ -200,20 +200,21 @@ def test_bad_input_runs_nothing(words: tuple[str, ...], named: str, tmp_path: Pa
     assert done.stdout == ""
 
 
-def test_a_command_that_is_not_there() -> None:
-    """A missing command is classified and ends with an honest outcome."""
-    done = run("--policy", "call", "--", "no-such-command-here")
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["errorType"] == "not_found"
-
-
 def test_no_command_is_wrong_usage() -> None:
     """A missing COMMAND is exit code 2."""
     assert run().returncode == 2
 
 
 def test_a_check_that_cannot_run(tmp_path: Path) -> None:
-    """A check command that does not exist has verified nothing: the run is partial, and the command is not run again."""
-    done = run("--no-ask", "--check", "no-such-program", "--", "sh", "-c", "echo ran >> log; echo done", cwd=tmp_path)
+    """A check that is gone when it should run has verified nothing: the run is partial, and the command is not run again."""
+    check = script(tmp_path / "check", "")
+    done = run("--no-ask", "--check", check, "--", "sh", "-c", f"rm {check}; echo ran >> log; echo done", cwd=tmp_path)
     assert done.returncode == 3
     assert (tmp_path / "log").read_text() == "ran\n"
+
+
+def test_a_check_whose_output_is_not_text(tmp_path: Path) -> None:
+    """A check that fails and prints a byte that is not UTF-8 has failed."""
+    check = "sh -c 'printf \"\\377\"; exit 1'"
+    done = run("--max-attempts", "1", "--check", check, "--", "echo", "done", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["errorType"]) == (3, "test_failure")

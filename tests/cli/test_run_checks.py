@@ -172,7 +172,8 @@ def test_claims_come_before_the_judge(tmp_path: Path) -> None:
 
 def test_a_judge_that_breaks_lets_nothing_pass(tmp_path: Path) -> None:
     """A judge that cannot run has verified nothing: the run is partial."""
-    done = run("--no-journal", "--judge", "/nowhere/judge", "--", "echo", "fine", cwd=tmp_path)
+    judge = script(tmp_path / "judge", "")
+    done = run("--no-journal", "--judge", judge, "--", "sh", "-c", f"rm {judge}; echo fine", cwd=tmp_path)
     assert done.returncode == 3
     assert '"errorType": "hook_crash"' in done.stdout
 

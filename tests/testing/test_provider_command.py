@@ -89,7 +89,7 @@ def test_the_faults_are_listed() -> None:
         (("test", "--fault", "cutt", "--", "true"), "did you mean cut"),
         (("test", "--fault", "cut:after", "--", "true"), "cut:KEY=VALUE"),
         (("test", "--fault", "cut:aftr=3", "--", "true"), "rules[0].aftr: 3"),
-        (("test", "--", "no-such-command"), "a command that can be run"),
+        (("test", "--", "no-such-command"), "a program that can be run"),
         (("test", "--", "false"), "a command that succeeds without faults; it exits 1"),
         (("test", "--", "true"), "a command that calls"),
         (("test", "--max-seconds", "0.2", "--", "sleep", "9"), "enough for the command without faults"),

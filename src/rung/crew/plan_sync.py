@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.system.command_line import require_program
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.store.crew.rows import NewTask
@@ -30,6 +31,23 @@ def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPla
     table.set_fact(PLAN_FOLDER_KEY, str(folder))
     table.set_fact(PLAN_KEY, json.dumps(plan))
     return checked
+
+
+def require_programs(plan: CrewPlan, folder: Path) -> None:
+    """Raise ConfigError if the program of a worker, the reviewer, the judge or the replanner does not exist."""
+    crew = plan.settings
+    for task in plan.active_tasks:
+        if task.command:
+            require_program(f"task {task.id}: command", task.command, folder / task.workdir if task.workdir else None)
+    review = () if isinstance(crew.review, str) else crew.review
+    for key, command in (
+        ("worker", crew.worker),
+        ("review", review),
+        ("judge", crew.judge),
+        ("replanner", crew.replanner),
+    ):
+        if command:
+            require_program(f"crew.{key}", command)
 
 
 def current_plan(table: CrewTable) -> CrewPlan | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rung.adapters.system.command_line import require_program
 from rung.adapters.system.pid_file import launcher
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process import RunningProcess
@@ -80,6 +81,9 @@ class PipelineRun:
         self._prompts = {stage.id: stage.prompt or _read(self.folder / stage.prompt_path) for stage in stages}
         for stage in stages:
             fill_placeholders(stage.command, dict.fromkeys(PLACEHOLDERS, ""))  # refuses a prompt that would be code
+            require_program(f"stage {stage.id}: command", stage.command, self.folder)
+            if stage.check:
+                require_program(f"stage {stage.id}: check", stage.check, self.folder)
 
     async def run(self) -> PipelineResult:
         """Run the pipeline. Cancellation (Ctrl-C) ends the running agents and all processes they started."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import click
 
 from rung.cli.crew.board import board
@@ -68,6 +66,7 @@ def add(
     stale_after: float, database: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Add a task and its instructions, in one transaction."""
+    from rung.adapters.system.command_line import split_command
     from rung.core.domain.errors import ConfigError
     from rung.store.crew.rows import NewTask
 
@@ -79,7 +78,7 @@ def add(
         depends_on=depends_on,
         writes=writes,
         priority=priority,
-        command=None if worker is None else tuple(_split_command(worker)),
+        command=None if worker is None else tuple(split_command("--worker", worker)),
         workdir=workdir,
         stale_after=stale_after,
     )
@@ -92,13 +91,3 @@ def add(
         print_json({"task": task_id})
         return
     click.echo(f"added {task_id}")
-
-
-def _split_command(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r}: {error}", param_hint="--command") from None
-    if not words:
-        raise click.BadParameter("is empty; must be a command", param_hint="--command")
-    return words

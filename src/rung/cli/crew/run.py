@@ -38,16 +38,19 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
     4 no task was completed · 130 stopped by Ctrl-C.
     """
     from rung.adapters.system.worker_processes import RealProcesses
+    from rung.core.crew.plan import checked_plan
     from rung.crew.conductor_process import rung_command, runtime_dir
-    from rung.crew.plan_sync import insert_plan
+    from rung.crew.plan_sync import insert_plan, require_programs
     from rung.crew.watchdog import CONDUCTOR_PROCESS
     from rung.wiring.journals import shown_location
     from rung.wiring.toml_reader import read_table
 
+    content, folder = read_table(plan), plan.parent.resolve()
+    require_programs(checked_plan(content), folder)
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
-        made = insert_plan(table, read_table(plan), plan.parent.resolve())
+        made = insert_plan(table, content, folder)
         processes = RealProcesses(runtime_dir(at))
         if processes.alive(CONDUCTOR_PROCESS):
             raise click.UsageError(f"{shown}: this crew is already running; see rung crew status --db {shown}")

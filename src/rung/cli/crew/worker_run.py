@@ -51,10 +51,14 @@ def run(
 
     The command gets the instructions on standard input, or in database of {instruction} in the command.
     """
+    from rung.adapters.system.command_line import require_program
     from rung.core.domain.errors import ClaimBlocked, LeaseExpired
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
 
+    require_program("COMMAND", command_line)
+    if check:
+        require_program("--check", check)
     try:
         with CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
             CommandWorker(command=command_line, check=check, poll=poll).work(worker)

@@ -82,11 +82,13 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
 
     ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it. Its standard output is the answer.
     """
+    from rung.adapters.system.command_line import require_program
     from rung.testing.provider import Lab
     from rung.testing.provider.fault_report import ACCEPTABLE_VERDICTS, TESTED_FAULTS, judge, rule_for
     from rung.testing.provider.faults import FAULTS
     from rung.testing.provider.script import read_script
 
+    require_program("COMMAND", command_line)
     base = read_script(options["script"]) if options["script"] else {}
     base = {key: value for key, value in base.items() if key not in {"rules", "rate"}}
     picked = [_parse_fault(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TESTED_FAULTS]

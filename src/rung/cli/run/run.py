@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -99,24 +98,24 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     from rung.adapters.system.process import STDIN, AgentCommand
     from rung.adapters.system.user_hooks import hooked
     from rung.cli.event_printer import listener, terminal_asker
-    from rung.cli.run.run_checks import combine_checks, find_notes, load_stop_and_hooks, log_path
+    from rung.cli.run.run_checks import combine_checks, find_notes, load_stop_and_hooks, log_path, required_programs
     from rung.core.domain.request import Request
     from rung.engine.durable import recovery
     from rung.engine.recover import recover_sync
     from rung.wiring.completion_checks import output_check
 
     stop, hooks = load_stop_and_hooks(options)
+    agents = required_programs(command_line, stop, options)
     journal = _open_journal(options)
     policy = _policy(options, journal)
-    agents = {f"fallback {n}": shlex.split(words) for n, words in enumerate(options["fallback"], 1)}
-    policy = policy.replace(agents=tuple(agents), report=policy.report or _default_report(options))
+    policy = policy.replace(agents=tuple(filter(None, agents)), report=policy.report or _default_report(options))
     streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     given = CommandInput(None if sys.stdin is None or has_terminal else STDIN)
     # A durable run is known by its input; any other starts while its input still arrives.
     stdin = given.text(INPUT_SECONDS if options["run_id"] is None else None)
     attempt = AgentCommand(
-        by_agent={"": command_line, **agents},
+        by_agent=agents,
         show_output=_writer(sys.stdout) if streaming and not options["as_json"] else None,
         show_errors=_writer(sys.stderr),
         given=given,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.adapters.system.command_line import require_program, split_command
 from rung.adapters.system.user_hooks import CommandHook
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rung.adapters.system.project_notes import ProjectNotes
@@ -28,7 +29,8 @@ def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[C
     guards = ("hooks", "stop.judge")  # without them a run would succeed that should not
     file = find(needs=guards) if name is None else None if name in LADDERS else named(name)
     stop, hooks = ({}, ()) if file is None else (file.stop(), file.hooks())
-    if options["judge"]:
+    if options["judge"] is not None:
+        split_command("--judge", options["judge"])
         stop = {**stop, "judge": options["judge"]}
     return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]
 
@@ -47,7 +49,22 @@ def _parse_hook(words: str) -> CommandHook:
     when, separator, run = words.partition("=")
     if not separator:
         raise ConfigError("--hook", words, "WHEN=COMMAND, such as attempt.pre='notify --json'")
+    require_program("--hook", run)
     return CommandHook(when=when.strip(), run=run)
+
+
+def required_programs(
+    command_line: Sequence[str], stop: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Sequence[str]]:
+    """Return the command line of each agent, the first one without a name. All programs of the run must exist."""
+    agents: dict[str, Sequence[str]] = {"": require_program("COMMAND", command_line)}
+    for number, words in enumerate(options["fallback"], 1):
+        agents[f"fallback {number}"] = require_program("--fallback", words)
+    if options["check_command"] is not None:
+        require_program("--check", options["check_command"])
+    if stop.get("judge"):
+        require_program("--judge" if options["judge"] else "stop.judge", stop["judge"])
+    return agents
 
 
 def log_path() -> Path:

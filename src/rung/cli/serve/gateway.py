@@ -82,6 +82,9 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
 @click.pass_context
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
+    from rung.adapters.system.command_line import require_program
+
+    require_program("COMMAND", command_line)
     settings = load_settings({**ctx.obj, "port": ctx.obj.get("port") or 0})
     served = BackgroundGateway(settings, _open_journal(ctx.obj))
     port = served.start()
