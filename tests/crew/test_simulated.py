@@ -30,3 +30,24 @@ def test_in_a_storm_every_task_ends_honestly(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, seed)
     world.run()
     world.check()
+
+
+def test_after_an_outage_of_the_table_no_worker_is_blamed(tmp_path: Path) -> None:
+    """Nobody could write a heartbeat for an hour: the workers are not evicted, and the silent one of them is, later."""
+    world = World(tmp_path, 0, stormy=False, tasks=2)
+    world.conductor.run_once()
+    workers = list(world.processes.running.values())
+    for worker in workers:
+        worker.act(world.table, world.now)
+    world.conductor.run_once()
+    world.now += 3_600.0
+    world.conductor.run_once()
+    assert [row.generation for row in world.table.tasks() if row.state is TaskState.WORKING] == [1, 1]
+    workers[0].stopped_until = float("inf")
+    for _ in range(8):
+        world.now += 20.0
+        workers[1].act(world.table, world.now)
+        world.conductor.run_once()
+    assert [workers[0].alive, world.processes.mistakes] == [False, []]
+    world.run()
+    world.check()

@@ -42,7 +42,7 @@ class Storm:
         crew = {
             "name": "storm", "workers": 8, "worker": [sys.executable, str(WORKER), str(SEED), str(folder)],
             "poll": 0.3, "beat": 1.0, "stale_after": STALE, "grace": 2.0, "claim_within": 60.0,
-            "restarts": 200, "restart_seconds": 900.0, "deaths": 60, "death_seconds": 30.0, "conductor_stale": 20.0,
+            "restarts": 200, "restart_seconds": 900.0, "deaths": 60, "death_seconds": 30.0, "conductor_stale": 60.0,
         }  # fmt: skip
         lines = ["[crew]", to_toml(crew)]
         for n in range(1, TASKS + 1):
@@ -52,12 +52,30 @@ class Storm:
         self.environment = {**os.environ, "RUNG_JOURNAL": str(folder / "journal.db"), "RUNG_CREW": str(self.db)}
         self.resumptions: list[threading.Timer] = []
         self.front: subprocess.Popen[bytes] | None = None
+        self.table: CrewTable | None = None
 
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "rung", "crew", "run", str(self.folder / "plan.toml"), "--db", str(self.db)]
         with (self.folder / "front.log").open("wb") as log:
             self.front = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
         return self.front
+
+    def open_table(self) -> CrewTable:
+        self.table = CrewTable.open(str(self.db))
+        return self.table
+
+    def clean_up(self) -> None:
+        """End every process and close what the test opened, also after a failed assertion."""
+        for resumption in self.resumptions:
+            resumption.join()
+        while left := crew_processes(self.db):  # the watchdog may start another conductor meanwhile
+            for number in left:
+                self.send_signal(number, signal.SIGKILL)
+            time.sleep(0.05)
+        if self.front is not None:
+            self.front.wait()
+        if self.table is not None:
+            self.table.close()
 
     def inject_fault(self) -> None:
         """Sometimes kill a worker, or stop one for less than the stale threshold."""
@@ -87,7 +105,7 @@ class Storm:
         first = read_pid(file)
         assert first is not None
         os.kill(first.number, signal.SIGKILL)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while (now := read_pid(file)) is None or now == first or not is_alive(now):
             assert time.monotonic() < until, "the conductor was not replaced"
             time.sleep(0.1)
@@ -96,13 +114,10 @@ class Storm:
 @pytest.fixture
 def storm(tmp_path: Path) -> Iterator[Storm]:
     made = Storm(tmp_path)
-    yield made
-    for resumption in made.resumptions:
-        resumption.join()
-    for number in crew_processes(made.db):
-        made.send_signal(number, signal.SIGKILL)
-    if made.front is not None:
-        made.front.wait()
+    try:
+        yield made
+    finally:
+        made.clean_up()
 
 
 def crew_processes(db: Path) -> list[int]:
@@ -130,7 +145,7 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
         assert time.monotonic() < deadline, (storm.folder / "front.log").read_text()[-2_000:]
         time.sleep(0.3)
         if table is None and storm.db.exists() and (storm.pids / "conductor.pid").exists():
-            table = CrewTable.open(str(storm.db))
+            table = storm.open_table()
         if table is None:
             continue
         storm.inject_fault()
@@ -156,9 +171,8 @@ def test_a_crew_in_a_storm(storm: Storm) -> None:
         assert not record["mine"] or record["state"] in ("exited", "complete"), record
         assert not record["mine"] or record["state"] != "exited" or record["fault"] in ("loops", "stands still"), record
     assert front.returncode in (0, 3)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while crew_processes(storm.db) and time.monotonic() < until:
         time.sleep(0.1)
     assert crew_processes(storm.db) == []
     assert list(storm.pids.iterdir()) == []
-    table.close()

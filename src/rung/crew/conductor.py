@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import TaskState
+from rung.core.domain.errors import StoreUnavailable
 from rung.crew import message_handlers, worker_supervision
 from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY, dispatch
 
@@ -71,6 +72,8 @@ class Conductor:
         problem = ""
         try:
             HANDLERS[task.state](self.crew, task)
+        except StoreUnavailable:
+            raise  # the task is not to blame
         except Exception as error:  # noqa: BLE001  # one task must not end the crew
             problem = f"the conductor's handler raised {error!r}"
         after = self.crew.table.task(task.task_id)

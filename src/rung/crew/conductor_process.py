@@ -20,6 +20,7 @@ from rung.core.policy.parser import policy
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
 from rung.crew.judgement import CommandJudgement
+from rung.crew.lock_release import release_locks
 from rung.crew.plan_sync import current_plan
 from rung.crew.settings import ConductorSettings
 from rung.crew.shutdown import shut_down
@@ -81,6 +82,7 @@ def run_conductor(crew: ConductorContext) -> bool:
         target=_supervision_loop, args=(replace(crew, table=crew.table.clone()), stop), daemon=True
     )
     supervision.start()
+    _start_lock_release(crew, processes, stop)
     try:
         _await_watchdog(crew, processes)
         reason, to = _handle_until_done(crew, stop)
@@ -94,6 +96,11 @@ def run_conductor(crew: ConductorContext) -> bool:
     finally:
         stop.set()
         remove_pid(processes.pid_file(CONDUCTOR_PROCESS))
+
+
+def _start_lock_release(crew: ConductorContext, processes: RealProcesses, stop: threading.Event) -> None:
+    """Watch the table's lock in a thread that never waits for it. Conductor and watchdog both do: either may be stopped."""
+    threading.Thread(target=release_locks, args=(crew.table_url, processes, stop, crew.log), daemon=True).start()
 
 
 def _ensure_single_conductor(processes: RealProcesses) -> None:
@@ -155,18 +162,31 @@ def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[s
     conductor = Conductor(crew)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while not stop.is_set():
-        request = crew.table.get_fact(STOP_KEY)
-        if request:
-            crew.table.set_fact(STOP_KEY, "")
-            hands_over = request.startswith(HAND_OVER_PREFIX)
-            state = TaskState.CONTEXT_RECOVERY if hands_over else TaskState.EXIT_REQUESTED
-            return request.removeprefix(HAND_OVER_PREFIX), state
-        handled = conductor.handle_pending()
-        if not handled and conductor.finish_if_idle():
-            return "", TaskState.COMPLETE if conductor.is_complete() else TaskState.EXIT_REQUESTED
+        try:
+            end, handled = _handle_turn(conductor)
+        except StoreUnavailable as error:
+            crew.log(f"the table is unavailable, trying again: {error}")
+            end, handled = None, 0
+        if end is not None:
+            return end
         if not handled:
             stop.wait(crew.settings.poll)
     return "stopped by a signal", TaskState.EXIT_REQUESTED
+
+
+def _handle_turn(conductor: Conductor) -> tuple[tuple[str, TaskState] | None, int]:
+    """Handle what is pending. Return the end, if the crew has ended or must stop, and how many tasks were handled."""
+    table = conductor.crew.table
+    request = table.get_fact(STOP_KEY)
+    if request:
+        table.set_fact(STOP_KEY, "")
+        hands_over = request.startswith(HAND_OVER_PREFIX)
+        state = TaskState.CONTEXT_RECOVERY if hands_over else TaskState.EXIT_REQUESTED
+        return (request.removeprefix(HAND_OVER_PREFIX), state), 0
+    handled = conductor.handle_pending()
+    if not handled and conductor.finish_if_idle():
+        return ("", TaskState.COMPLETE if conductor.is_complete() else TaskState.EXIT_REQUESTED), 0
+    return None, handled
 
 
 def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
@@ -177,6 +197,7 @@ def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     write_pid(processes.pid_file(WATCHDOG_PROCESS), current_process())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    _start_lock_release(crew, processes, stop)
     watchdog = ConductorWatchdog(
         table=crew.table,
         processes=processes,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rung.adapters.system.process import RunningProcess
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, MessageType, TaskState
+from rung.core.crew.liveness import TableView
 from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError, StoreUnavailable
 from rung.core.domain.events import Status
 
@@ -37,6 +38,7 @@ class ConductorContext:
     now: Callable[[], float]
     log: Callable[[str], None] = lambda _: None
     loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
+    view: TableView = field(default_factory=TableView)  # of the supervision
     unusable: set[str] = field(default_factory=set)  # tasks whose row could not even be given up
 
     def write(self, name: str, text: str) -> Path:

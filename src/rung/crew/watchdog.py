@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
+from rung.core.crew.liveness import TableView
+from rung.core.domain.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     import threading
@@ -33,6 +36,8 @@ class ConductorWatchdog:
     command: Sequence[str]  # of the conductor
     environment: Mapping[str, str]
     log: Callable[[str], None] = lambda _: None
+    now: Callable[[], float] = time.time
+    view: TableView = field(default_factory=TableView)
 
     def confirm(self) -> None:
         """Report that the watchdog runs. The conductor acts only after this."""
@@ -45,7 +50,8 @@ class ConductorWatchdog:
         if row is None or row.state in ENDED_STATES:
             self.table.heartbeat_self(WATCHDOG, TaskState.COMPLETE)
             return False
-        reason = self.relaunch_reason(row.state, row.heartbeat_age)
+        self.view = self.view.read(self.now(), self.settings.conductor_stale)
+        reason = self.relaunch_reason(row.state, self.view.silence(row.heartbeat_age))
         if not reason:
             return True
         return self.relaunch(reason)
@@ -85,9 +91,14 @@ class ConductorWatchdog:
         """Watch until the crew ends, the watchdog gives up or `stop` is set. Return whether the crew ended."""
         self.confirm()
         while not stop.wait(self.settings.poll):
-            if not self.check():
+            try:
+                if self.check():
+                    continue
                 row = self.table.task(WATCHDOG)
-                return row is not None and row.state is TaskState.COMPLETE
+            except StoreUnavailable as error:
+                self.log(f"the table is unavailable, trying again: {error}")
+                continue
+            return row is not None and row.state is TaskState.COMPLETE
         return False
 
 

@@ -39,6 +39,7 @@ def supervise(crew: ConductorContext) -> int:
                 _restart_unclaimed(crew, task, reason)
                 evicted += 1
     claimed = crew.table.claimed_tasks()
+    crew.view = crew.view.read(crew.now(), crew.settings.stale)
     crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
     for task in filter(crew.is_usable, claimed):
         with crew.isolated(task):
@@ -68,8 +69,8 @@ def _check_worker(crew: ConductorContext, task: TaskRow, *, is_ours: bool) -> Li
     settings = crew.settings
     signals = LivenessSignals(
         process_alive=crew.processes.alive(task.task_id) if is_ours else None,
-        heartbeat_age=task.heartbeat_age,
-        progress_age=task.progress_age,
+        heartbeat_age=crew.view.silence(task.heartbeat_age),
+        progress_age=crew.view.silence(task.progress_age),
         is_looping=_is_looping(crew, task),
         waits_for_person=task.note.startswith(ASKS_PREFIX),
         state=task.state,

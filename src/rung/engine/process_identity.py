@@ -110,6 +110,14 @@ def initial_environment(number: int) -> list[str]:
     ).stdout.split()
 
 
+def is_stopped(number: int) -> bool:
+    """Return whether a process is stopped, by a signal or a debugger."""
+    try:
+        return _field((_PROC / str(number) / "stat").read_text(), 3) in "Tt"
+    except OSError:
+        return False
+
+
 def start_tick(stat: str) -> str:
     """Return the start time in a line of /proc/PID/stat, or an empty string."""
     try:

@@ -17,6 +17,7 @@ from rung.core.crew.liveness import (
     LivenessSignals,
     LivenessThresholds,
     RestartLimits,
+    TableView,
     WorkerRestart,
     check_liveness,
     restart_block_reason,
@@ -150,3 +151,18 @@ def test_one_task_does_not_reach_the_limits_of_the_crew() -> None:
     for tasks, is_blocked in ((1, False), (2, False), (3, True)):
         reason = restart_block_reason(0, restarted(*times, is_death=True, tasks=tasks), 10)
         assert bool(reason) is is_blocked, (tasks, reason)
+
+
+def test_a_locked_table_is_nobodys_silence() -> None:
+    """Heartbeats that nobody could write do not count: silence begins when the observer can read the table again."""
+    stale = 100.0
+    view = TableView().read(1_000.0, stale)
+    assert view.silence(90.0) == 90.0  # the first read says nothing about the time before
+    view = view.read(1_050.0, stale)  # as often as usual
+    assert view.silence(140.0) == 140.0
+    view = view.read(1_500.0, stale)  # the table was locked, or the machine was suspended
+    assert view.silence(450.0) == 0.0
+    view = view.read(1_540.0, stale)
+    assert view.silence(490.0) == 40.0
+    assert view.silence(1.0) == 1.0
+    assert view.silence(None) is None

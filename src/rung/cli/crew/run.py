@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +82,7 @@ def _clear_stop(table: CrewTable) -> None:
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     """Print each change until the crew ends; Ctrl-C stops the crew gracefully."""
     from rung.core.crew.contract import STOP_KEY
+    from rung.core.domain.errors import StoreUnavailable
 
     seen: dict[str, tuple[str, str]] = {}
     live = not as_json and sys.stderr.isatty()
@@ -88,7 +90,8 @@ def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
         if live:
             _show_board(table, at)
         while not _has_ended(at):
-            _print_changes(table, seen, as_json=as_json)
+            with suppress(StoreUnavailable):  # locked: the crew goes on, and the next look prints what has changed
+                _print_changes(table, seen, as_json=as_json)
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo("stopping: waiting for the workers' handoffs …", err=True)

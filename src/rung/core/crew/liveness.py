@@ -67,6 +67,27 @@ class LivenessThresholds:
             raise ConfigError("thresholds.hung", self.hung, f"no less than thresholds.slow, {self.slow:g}")
 
 
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """When an observer last read the table, and since when it has read it without a long gap.
+
+    Nobody can write a heartbeat while the table is locked or its machine is suspended. Such a time is no silence of a
+    worker: it counts from the moment the observer itself could read the table again.
+    """
+
+    at: float | None = None
+    since: float = -math.inf
+
+    def read(self, now: float, stale: float) -> TableView:
+        """Return the view after a read. More than half of `stale` seconds without one is a gap."""
+        is_gap = self.at is not None and now - self.at > stale / 2
+        return TableView(now, now if is_gap else self.since)
+
+    def silence(self, heartbeat_age: float | None) -> float | None:
+        """Return the part of a heartbeat's age during which the table could be written."""
+        return heartbeat_age if heartbeat_age is None or self.at is None else min(heartbeat_age, self.at - self.since)
+
+
 def check_liveness(signals: LivenessSignals, thresholds: LivenessThresholds) -> Liveness:
     """Return the condition of a worker. Check again before acting on it: a heartbeat may have arrived meanwhile.
 
