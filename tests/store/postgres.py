@@ -31,7 +31,7 @@ SETTINGS: Final = {
     "fsync": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",
-    "max_connections": "60",
+    "max_connections": "200",
 }
 
 
