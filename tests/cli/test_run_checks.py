@@ -50,7 +50,7 @@ print("fine")
 
 
 def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
-    """Attempt hooks run for the first attempt, rung hooks for the attempts of a recovery."""
+    """Attempt hooks run for the first attempt, rung hooks for the attempts of a recovery; `attempt.pre` for both."""
     hook, log = script(tmp_path / "hook", LOGS), tmp_path / "log"
     rows = "".join(
         f'[[hooks]]\nwhen = "{when}"\nrun = "{hook} {log}"\n' for when in ("attempt.pre", "attempt.post", "rung.post")
@@ -58,7 +58,12 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
     write_trusted(tmp_path / "rung.toml", rows)
     done = run("--no-journal", "--", script(tmp_path / "agent", FAILS_ONCE), str(tmp_path / "mark"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert log.read_text().splitlines() == ["attempt.pre None ", "attempt.post False ", "rung.post True retry"]
+    assert log.read_text().splitlines() == [
+        "attempt.pre None ",
+        "attempt.post False ",
+        "attempt.pre None retry",
+        "rung.post True retry",
+    ]
 
 
 def test_notes_are_read_before_a_run_and_added_to_after_it(tmp_path: Path) -> None:
@@ -175,7 +180,7 @@ def test_a_judge_that_breaks_lets_nothing_pass(tmp_path: Path) -> None:
     judge = script(tmp_path / "judge", "")
     done = run("--no-journal", "--judge", judge, "--", "sh", "-c", f"rm {judge}; echo fine", cwd=tmp_path)
     assert done.returncode == 3
-    assert '"errorType": "hook_crash"' in done.stdout
+    assert '"errorType": "unverified"' in done.stdout
 
 
 def test_sections_that_are_missing(tmp_path: Path) -> None:

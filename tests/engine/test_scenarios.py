@@ -241,8 +241,38 @@ def test_a_check_that_crashes_fails_closed(world: World) -> None:
         outcome = world.recover(Script("done"), ASK, check=check)
     assert (outcome.status, outcome.attempts) == ("partial", 1)
     assert outcome.failure is not None
-    assert (outcome.failure.kind, outcome.failure.evidence.output) == ("hook_crash", "done")
+    assert (outcome.failure.kind, outcome.failure.evidence.output) == ("unverified", "done")
     assert "ZeroDivisionError" in outcome.reason
+
+
+@pytest.mark.parametrize("ladder", ["task", "call", "pipeline", "model", "crew"])
+def test_a_final_failure_ends_every_ladder(world: World, ladder: str) -> None:
+    """A failure that is final is not followed by another attempt, on any ladder and with every way out open."""
+    script = Script(rung.AttemptError("the guard said no", finding="permission_denied", final=True), "done")
+    policy = rung.policy(ladder, models=["small", "large"], agents=["other"])
+    outcome = world.recover(script, ASK, policy=policy, ask=lambda question, incident: "retry")
+    assert (outcome.ok, outcome.attempts) == (False, 1)
+    assert "the guard said no" in outcome.reason
+
+
+@pytest.mark.parametrize(("answer", "attempts"), [(True, 1), (False, 2)])
+def test_a_check_may_answer_with_a_bool(world: World, answer: bool, attempts: int) -> None:
+    """True means that the result is good, False that it is a failure."""
+    answers = iter([answer, True])
+    outcome = world.recover(Script("a", "b"), ASK, check=lambda value: next(answers))
+    assert (outcome.ok, outcome.attempts) == (True, attempts)
+    if not answer:
+        assert outcome.failure is not None
+        assert (outcome.failure.kind, outcome.failure.evidence.output) == ("test_failure", "a")
+
+
+@pytest.mark.parametrize("answer", [0, 1, [], "", " ", object()])
+def test_an_answer_that_is_none_verifies_nothing(world: World, answer: object) -> None:
+    """A check whose answer cannot be understood has verified nothing: no success, and the answer is named."""
+    outcome = world.recover(Script("a"), ASK, check=lambda value: answer)
+    assert outcome.failure is not None
+    assert (outcome.ok, outcome.attempts, outcome.failure.kind) == (False, 1, "unverified")
+    assert type(answer).__name__ in outcome.reason
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ WHENS = ("attempt.pre", "attempt.post", "rung.pre", "rung.post")
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_each_moment_is_told_as_the_schema_says(awaited: bool) -> None:
-    """The first attempt has its hooks, a repeated one those of its rung; every input fits the schema."""
+    """The first attempt has its hooks, a repeated one its guard and those of its rung; every input fits the schema."""
     told: list[dict[str, Any]] = []
     hooks = [CommandHook(when=when, run=told.append) for when in WHENS]
     tries: list[int] = []
@@ -48,7 +48,8 @@ def test_each_moment_is_told_as_the_schema_says(awaited: bool) -> None:
     for given in told:
         SCHEMA.validate(given)
     assert [(one["when"], one["ok"], one["rung"]) for one in told] == [
-        ("attempt.pre", None, ""), ("attempt.post", False, ""), ("rung.pre", None, "retry"), ("rung.post", True, "retry"),
+        ("attempt.pre", None, ""), ("attempt.post", False, ""),
+        ("attempt.pre", None, "retry"), ("rung.pre", None, "retry"), ("rung.post", True, "retry"),
     ]  # fmt: skip
     assert "overloaded" in told[1]["error"]
 
@@ -158,7 +159,9 @@ def test_a_hung_hook_is_ended_with_its_children(tmp_path: Path) -> None:
         assert child.exists()
         return b"sleep\x003341" in b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
 
-    assert rung.recover_sync(hooked(attempt, [hook]), "go").value is False
+    with pytest.warns(RuntimeWarning, match="hook attempt.pre failed and was ignored"):
+        outcome = rung.recover_sync(hooked(attempt, [hook]), "go")
+    assert outcome.value is False
 
 
 def test_a_crash_of_a_hook_is_an_event() -> None:
@@ -181,6 +184,46 @@ def test_a_replayed_attempt_has_no_hooks(tmp_path: Path) -> None:
         lease.release()
         outcome = rung.durable.recover_sync(hooked(lambda request: "new", hooks), "go", run_id="r", journal=journal)
     assert (outcome.value, told) == ("kept", [])
+
+
+@pytest.mark.parametrize("when", ["attempt.pre", "rung.pre"])
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("ladder", ["task", "call", "pipeline"])
+def test_a_veto_ends_it(when: str, awaited: bool, ladder: str) -> None:
+    """A veto of the first or of a repeated attempt is not bypassed by the next rung: nothing runs after it."""
+    made: list[int] = []
+
+    def guard(given: dict[str, Any]) -> dict[str, Any] | None:
+        return {"block": "not today"} if made or when == "rung.pre" else None
+
+    def answer(request: rung.Request) -> str:
+        made.append(1)
+        raise HttpError(529, "overloaded")
+
+    async def later(request: rung.Request) -> str:
+        return answer(request)
+
+    hooks = [CommandHook(when=when, run=guard)]
+    policy = rung.policy(ladder, backoff={"base": 0.001}, models=["small", "large"], agents=["other"])
+    request = rung.Request(prompt="go", model="small")
+    if awaited:
+        outcome = asyncio.run(rung.recover(hooked(later, hooks), request, policy=policy))
+    else:
+        outcome = rung.recover_sync(hooked(answer, hooks), request, policy=policy)
+    assert (len(made), outcome.ok) == (1, False)
+    assert "not today" in outcome.reason
+
+
+def test_a_veto_of_the_first_attempt_runs_nothing() -> None:
+    """On the ladder of a task, too, a command that a guard forbids is never run."""
+    made: list[rung.Request] = []
+    forbidden = CommandHook(when="attempt.pre", run=lambda given: {"block": "forbidden"})
+    broken = CommandHook(when="attempt.pre", run="/nowhere/hook", fail_closed=True)
+    outcome = rung.recover_sync(hooked(made.append, [forbidden]), "go", policy="task")
+    assert (outcome.status, outcome.attempts, made) == ("partial", 1, [])
+    with pytest.warns(RuntimeWarning, match="so the attempt is not made"):
+        outcome = rung.recover_sync(hooked(made.append, [broken]), "go", policy="task")
+    assert (outcome.status, outcome.attempts, made) == ("partial", 1, [])
 
 
 @pytest.mark.parametrize(

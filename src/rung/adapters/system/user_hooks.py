@@ -1,7 +1,8 @@
 """User hooks around attempts and rungs: a command with JSON on stdin, or a function.
 
-A hook that fails, times out or returns invalid output is logged and ignored; with `fail_closed` the attempt is not made.
-During recovery only the hooks of rungs run, not those of attempts, so that hooks cannot make a failure worse.
+A pre hook is a guard: it is asked before every attempt, and its veto ends the recovery. A hook that fails, times out or
+returns invalid output is logged and ignored; with `fail_closed` it counts as a veto. During recovery `attempt.post` does not
+run, only the hooks of rungs, so that observers cannot make a failure worse.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def _is_runnable(value: object) -> bool:
 class CommandHook:
     """One hook around attempts or rungs; a row of `[[hooks]]`.
 
-    A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`.
+    A pre hook blocks the attempt by exit code 2 with its reason on stderr, or by returning `{"block": reason}`. That ends
+    the recovery: no other rung tries again.
     """
 
     when: str = setting(one_of(HOOK_POINTS), "When the hook runs.")
@@ -101,12 +103,12 @@ class HookedAttempt:
         return incident.id, incident.attempts + 1, rung
 
     def _run_hooks(self, path: tuple[str, int, str], side: str, request: Request, error: BaseException | None) -> None:
-        """Run the hooks of this point: those of rungs during recovery, else those of attempts."""
+        """Run the hooks of this point. A repeated attempt has the hooks of its rung, and `attempt.pre` as its guard."""
         incident, number, rung = path
-        when = f"{'rung' if rung else 'attempt'}.{side}"
+        points = [f"attempt.{side}"] if not rung or side == "pre" else []
+        points += [f"rung.{side}"] if rung else []
         given = {
             "v": 1,
-            "when": when,
             "incident": incident,
             "attempt": number,
             "rung": rung,
@@ -118,22 +120,24 @@ class HookedAttempt:
             if error is None
             else redacted(clip(f"{type(error).__name__}: {error}", _MAX_PROMPT_CHARACTERS)),
         }
-        for hook in self._hooks:
-            if hook.when == when:
-                _check_input(given)
-                self._run(hook, given, may_block=side == "pre")
+        for point in points:
+            for hook in self._hooks:
+                if hook.when == point:
+                    _check_input(given | {"when": point})
+                    self._run(hook, given | {"when": point}, may_block=side == "pre")
 
     def _run(self, hook: CommandHook, given: dict[str, Any], *, may_block: bool) -> None:
         try:
             _call_hook(hook, given)
         except HookBlocked as no:
             if may_block:
-                raise AttemptError(f"a hook said no: {no}", finding="permission_denied") from None
+                raise AttemptError(f"a hook said no: {no}", finding="permission_denied", final=True) from None
         except Exception as error:  # an error of a hook must not stop the work
             is_fatal = hook.fail_closed and may_block
             self._log_error(hook, error, "so the attempt is not made" if is_fatal else "and was ignored")
             if is_fatal:
-                raise AttemptError(f"a hook that must run broke: {error}", finding="hook_crash") from error
+                text = f"a hook that must run broke: {error}"
+                raise AttemptError(text, finding="hook_crash", final=True) from error
 
     def _log_error(self, hook: CommandHook, error: Exception, effect: str) -> None:
         run = CURRENT.get()

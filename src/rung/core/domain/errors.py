@@ -144,9 +144,10 @@ def _is_texts(fact: object) -> bool:
 
 
 _FACT_TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    **dict.fromkeys(("text", "code", "output", "stack", "tool"), (_is_text, "a text")),
+    **dict.fromkeys(("text", "code", "output", "stack", "tool", "step"), (_is_text, "a text")),
     **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
     **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
+    "final": (lambda fact: isinstance(fact, bool), "true or false"),
     "repeats": (is_whole, "a whole number, 0 or more"),
     "retry_after": (is_number, "seconds, 0 or more"),
 }

@@ -150,7 +150,9 @@ class Evidence(NamedTuple):
     `code` holds the provider's own error type, code or stop reason; several are separated by spaces. `finding` is the
     kind, if the source of the evidence (a detector, a judge, the attempt itself) already knows it. `output` is the
     output produced before the failure; `output_started` and `side_effects` say that a replay would be visible.
-    `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed.
+    `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed,
+    `step` that of the step of the work. `final` says that nothing may be tried again: a guard refused the attempt, or a
+    check could not run.
     """
 
     text: str = ""
@@ -173,6 +175,8 @@ class Evidence(NamedTuple):
     stack: str = ""
     spent: bool = False
     tool: str = ""
+    step: str = ""
+    final: bool = False
 
 
 class Failure(NamedTuple):

@@ -1,11 +1,12 @@
 """Decide what to do after a failure: a pure function of incident, failure, policy, time and one random number.
 
 1. If a cap of the incident (attempts, time, dollars) is reached, the incident ends. No rung and no answer exceeds it.
-2. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
+2. If the failure is final (a guard refused the attempt, or a check could not run), the incident ends.
+3. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
    provided that the rung applies now and needs no approval.
-3. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
+4. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
    are available again after every climb, as long as the current rung has time left.
-4. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
+5. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons.
 """
 
@@ -46,6 +47,8 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     reached = exhausted_cap(incident, policy, now)
     if reached:
         return _finish(policy, reached, ())
+    if failure.evidence.final:
+        return _finish(policy, failure.headline(), ())
     failure = _root_failure(incident, failure)
     entry = ladder.entry_index(failure)
     if policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:

@@ -38,6 +38,8 @@ class FirstRetryCache:
         evidence = failure.evidence
         if failure.retry_after is not None or evidence.output_started or evidence.side_effects or not self._is_usable:
             return None
+        if evidence.final:
+            return None
         key = (failure.kind, failure.retryable, evidence.phase, evidence.repeats)
         try:
             retry = self._decisions[key]

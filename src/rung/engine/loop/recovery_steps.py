@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from concurrent.futures import Future
 
+    from rung.core.domain.failures import Evidence, Failure
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.moves import Move, Reply, Steps
     from rung.engine.loop.run import RecoveryRun
@@ -128,20 +128,13 @@ def _validate(
 
     A check that raises has verified nothing, so its result is not a success (fail closed).
     """
-    from rung.core.classify.evidence import clip, describe_error
-    from rung.core.domain.verdict import Verdict
+    from rung.core.recovery.check_result import evidence_of_check, evidence_of_crash
 
-    defect, error = yield CallPort(check, (value,))
-    if error is not None:
-        text = f"the check of the result failed: {describe_error(error)}"
-        run.record_crash("check", error, "so the result is not accepted")
-        output = value if isinstance(value, str) else ""
-        return Evidence(text=clip(text), output=clip(output), finding=Kind.HOOK_CRASH, phase=Phase.RESULT)
-    if isinstance(defect, Verdict):
-        defect = defect.evidence
-    if defect is None or isinstance(defect, Evidence | Failure):
-        return defect
-    return Evidence(text=clip(str(defect)), finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
+    answer, error = yield CallPort(check, (value,))
+    if error is None:
+        return evidence_of_check(answer, value)
+    run.record_crash("check", error, "so the result is not accepted")
+    return evidence_of_crash(error, value)
 
 
 def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:

@@ -65,9 +65,10 @@ _RESULT: Final[Mapping[Kind, Guide]] = {
         avoid="Do not refine the result or nudge the agent: the same approach leads to the same wrong result.",
     ),
     Kind.UNVERIFIED: Guide(
-        summary="The agent claims that the work is done, without evidence.",
-        looks="No changed file, no test run, no output; or the claim names files that do not exist.",
+        summary="The work is said to be done, without evidence; or its check or judge could not run.",
+        looks="No changed file, no test run, no output; the claim names files that do not exist; or a check raised an error.",
         helps=(
+            "If a check or judge could not run: fix it; the work is kept and not run again.",
             "Ask for proof: the changed files, and a command with its output that shows the result.",
             "Have the missing work done.",
         ),
@@ -229,14 +230,13 @@ _OTHER: Final[Mapping[Kind, Guide]] = {
         "detects the recovery. Do not nudge or replan: the work is not the cause.",
     ),
     Kind.HOOK_CRASH: Guide(
-        summary="A check of the result crashed, so that nothing is verified; or another extension crashed and was ignored.",
-        looks="A warning that an extension crashed, a `Crashed` event, a traceback from the code of a check, hook or listener.",
+        summary="A hook that must run crashed, so that the attempt was not made; or another extension crashed and was ignored.",
+        looks="A warning that an extension crashed, a `Crashed` event, a traceback from the code of a hook or listener.",
         helps=(
             "Read the error, and fix or disable the extension.",
-            "Find out what it did not do: a check that crashed has verified nothing.",
+            "Find out what it did not do: a guard that crashed has allowed nothing.",
         ),
-        avoid="Do not run the work again: it is not the cause. Do not accept it unverified either: "
-        "a check that never runs looks like one that always passes.",
+        avoid="Do not run the work again: it is not the cause. Do not let a guard that must run fail open.",
     ),
     Kind.UNKNOWN: Guide(
         summary="No rule matches this error.",
