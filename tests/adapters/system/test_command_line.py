@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_program_is_found_in_path_or_beside_the_folder(tmp_path: Path) -> None:
+def test_a_program_is_found_in_path_or_beside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name is found in PATH, a path below the folder that the command runs in."""
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n")
@@ -21,6 +21,8 @@ def test_a_program_is_found_in_path_or_beside_the_folder(tmp_path: Path) -> None
     assert require_program("COMMAND", "sh -c 'exit 0'") == ["sh", "-c", "exit 0"]
     assert require_program("COMMAND", ["./tool", "x"], tmp_path) == ["./tool", "x"]
     assert require_program("COMMAND", [str(tool)]) == [str(tool)]
+    monkeypatch.chdir(tmp_path)
+    assert require_program("COMMAND", ["./tool"]) == ["./tool"]
 
 
 def test_a_placeholder_is_filled_in_later() -> None:

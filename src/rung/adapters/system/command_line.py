@@ -36,7 +36,7 @@ def require_program(key: str, command: str | Sequence[str], folder: str | Path |
     if "{" in program:
         return words
     is_path = os.sep in program or (os.altsep is not None and os.altsep in program)
-    place = str(Path(folder or ".") / program) if is_path else program
+    place = str(Path(folder or ".").resolve() / program) if is_path else program
     if not program or shutil.which(place) is None:
         raise ConfigError(key, program, f"a program that can be run ({_why_not(place, is_path=is_path)})")
     return words
