@@ -60,7 +60,7 @@ def recovery() -> list[EventBatch]:
     """Return the appends of a call that fails once: three events after the failure, one at the end."""
     number = next(NUMBERS)
     incident, at = f"bench-{number}", time.time()
-    failure = failure_of(ERROR)
+    failure = failure_of(ERROR, at)
     return [
         EventBatch(
             incident,

@@ -53,7 +53,9 @@ def _page(ladder: Ladder) -> str:
         "See [all ladders and actions](README.md).",
         "## Rungs",
         fence(_diagram(ladder)),
-        "The time limit of a rung covers its waits and its attempts. When it is exceeded, recovery moves to the next rung.",
+        "The seconds of `retry` are seconds of backoff: they limit neither a repeated attempt at work, which has its own limit and"
+        " the incident's, nor a wait that the server asks for (up to `retry_after_cap`). The time limit of every other rung is"
+        " final: it covers waits and attempts, whatever the progress. When it is exceeded, recovery moves to the next rung.",
         _restriction_table(ladder),
         "## Entry rungs",
         f"Kinds that the ladder's `entry` table does not list enter at {code(ladder.default_entry)}.",
@@ -90,7 +92,7 @@ def _tries_text(rung: Rung) -> str:
 
 
 def _time_limit_text(rung: Rung) -> str:
-    return "no time limit" if rung.seconds is None else f"at most {rung.seconds:g} s"
+    return "no time limit" if rung.seconds is None else f"at most {rung.seconds:g} s{' of backoff' * rung.is_retry}"
 
 
 def _scope_text(rung: Rung) -> str:

@@ -163,39 +163,11 @@ def test_stopped_on_the_way(mode: str) -> None:
 # Time.
 
 
-def rung_with(seconds: float, **backoff: Any) -> Policy:
-    """One repeat, with so many seconds for its wait and its attempt."""
-    rungs = [{"action": "retry", "tries": 1, "seconds": seconds}, {"action": "surface"}]
+def once(**settings: Any) -> Policy:
+    """One repeat at once, with these settings."""
+    rungs = [{"action": "retry", "tries": 1}, {"action": "surface"}]
     ladder: Any = {"name": "short", "rungs": rungs}
-    return rung.policy(ladder, backoff={"base": 0, "jitter": False, **backoff})
-
-
-@pytest.mark.parametrize("way", [{}, {"listeners": [lambda _event, _incident: None]}], ids=["fast path", "engine"])
-def test_a_rungs_time_counts_from_its_wait(mode: str, way: dict[str, Any]) -> None:
-    """A rung's seconds cover the wait and the repeated attempt, wherever the first attempt was made."""
-    made: list[float] = []
-
-    def function() -> None:
-        made.append(time.monotonic())
-        if len(made) == 2:
-            raise ConnectionError
-        if len(made) == 3:
-            time.sleep(9)
-
-    async def coroutine() -> None:
-        made.append(time.monotonic())
-        if len(made) == 2:
-            raise ConnectionError
-        if len(made) == 3:
-            await asyncio.sleep(9)
-
-    wrap = rung.guarded(rung_with(0.25, base=0.15), **alone(**way))
-    call: Any = wrap(function) if mode == "sync" else wrap(coroutine)
-    run(call)
-    with pytest.raises(AttemptTimeout) as caught:
-        run(call)
-    assert len(made) == 3
-    assert 0 < caught.value.seconds <= 0.1
+    return rung.policy(ladder, backoff={"base": 0}, **settings)
 
 
 def test_an_overdue_call() -> None:
@@ -216,7 +188,7 @@ def test_an_overdue_call() -> None:
 def test_an_overdue_repeat() -> None:
     """A repeated attempt the watchdog ends is our own timeout, and its ladder goes on."""
     attempt = Failing(ConnectionError, lambda: time.sleep(9) or AssertionError())  # type: ignore[func-returns-value]
-    call = attempt.guarded("sync", rung_with(0.1), **alone())
+    call = attempt.guarded("sync", once(attempt_seconds=0.1), **alone())
     with pytest.raises(AttemptTimeout) as caught:
         run(call)
     kinds = [

@@ -994,16 +994,3 @@ def test_only_the_steps_of_this_attempt_are_taken() -> None:
     with pytest.raises(ConnectionResetError) as error:
         work(fails=True)
     assert error.value.__dict__["__rung_outcome__"].steps == ("failing",)
-
-
-def test_retrys_own_time_is_final(world: World) -> None:
-    """Past the thirty seconds of `task`'s retry rung nothing more is repeated, whatever tries are left."""
-
-    def slow(request: rung.Request) -> str:
-        world.clock.advance(31)
-        raise HttpError(503, "down")
-
-    outcome = world.recover(Script(HttpError(503, "down"), slow), ASK)
-    skipped = [s for e in outcome.events if isinstance(e, ev.Decided) for s in e.decision.skipped]
-    assert (0, "the wait would exceed the rung's time limit") in skipped
-    assert outcome.attempts == 2

@@ -236,8 +236,8 @@ class TestSweeper:
         assert kinds == [Kind.NETWORK, Kind.TIMEOUT]
         assert attempts.made == outcome.attempts == 2
 
-    def test_a_rung_without_time(self) -> None:
-        """A repeated attempt whose rung has little time has a timer of its own."""
+    def test_a_repeat_with_little_time(self) -> None:
+        """A repeated attempt with little time has a timer of its own."""
         attempts = Attempts(broken, hang, good)
         call = attempts.guarded(with_seconds(SHORT))
 
@@ -650,7 +650,7 @@ class TestLoops:
 
 
 def with_seconds(seconds: float) -> rung.Policy:
-    """A policy whose retry rung has so much time."""
-    rungs = [{"action": "retry", "tries": 1, "seconds": seconds}, {"action": "surface"}]
+    """A policy with one repeat, and so much time for each attempt."""
+    rungs = [{"action": "retry", "tries": 1}, {"action": "surface"}]
     ladder: Any = {"name": "short", "rungs": rungs}
-    return rung.policy(ladder, backoff={"base": 0})
+    return rung.policy(ladder, backoff={"base": 0}, attempt_seconds=seconds)

@@ -190,7 +190,7 @@ class ExternalRecovery:
         return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
 
     def _attempt_failed(self, error: object, now: float) -> ev.AttemptFailed:
-        failure = classify(error)
+        failure = classify(error, now)
         budget = self._retry_budget
         return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords(failure.kind))
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core.classify.classifier import classify
 from rung.core.classify.retry_after import MAX_WAIT_SECONDS, parse_duration, wait_in_headers, wait_in_text
+from rung.core.domain.failures import Kind
 
 SENT = "Wed, 21 Oct 2026 07:28:00 GMT"
 
@@ -98,3 +100,19 @@ def test_a_wait_is_sane(text: str) -> None:
 def test_fields_that_tell_a_wait(text: str, seconds: float | None) -> None:
     """An estimated time is a wait; the time already waited is not."""
     assert wait_in_text(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT"}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:30 GMT"}, None),  # our clock may be ahead of theirs: back off instead
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:20 GMT"}, 10.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2026-10-21T07:29:00Z"}, 60.0),
+    ],
+)
+def test_a_date_without_a_date_header_is_measured_by_our_clock(headers: dict[str, str], seconds: float | None) -> None:
+    """Without the server's own time, a date in the future is compared with the clock that is passed in."""
+    assert wait_in_headers(headers, 1_792_567_680.0) == seconds
+    failure = classify({"status": 429, "headers": headers}, 1_792_567_680.0)
+    assert (failure.kind, failure.retry_after) == (Kind.RATE_LIMIT, seconds)

@@ -131,14 +131,16 @@ def test_a_last_turn_is_no_recovery() -> None:
 
 
 def test_repeats_are_counted_since_the_last_climb() -> None:
-    """Repeats are counted with the time of the first, and forgotten when the ladder climbs."""
-    incident = Incident.of([OPENED, decided(REPEAT, 20.0), decided(REPEAT, 25.0)])
-    assert (incident.retries, incident.retrying_since, incident.rung, incident.path) == ({0: 2}, 20.0, -1, (0,))
+    """Repeats are counted with the seconds waited before them, and forgotten when the ladder climbs."""
+    twice = REPEAT._replace(wait=2.0)
+    incident = Incident.of([OPENED, decided(twice, 20.0), decided(twice, 25.0)])
+    assert (incident.retries, incident.backed_off, incident.rung, incident.path) == ({0: 2}, 4.0, -1, (0,))
     assert incident.active_decision is None
     incident.fold(decided(NUDGE, 30.0))
     assert (incident.retries, incident.rung, incident.entered_at, incident.tries_used) == ({}, 1, {1: 30.0}, {1: 1})
-    incident.fold(decided(REPEAT, 35.0))
-    assert (incident.retries, incident.retrying_since, incident.path) == ({0: 1}, 35.0, (0, 1))
+    assert incident.backed_off == 0.0
+    incident.fold(decided(twice, 35.0))
+    assert (incident.retries, incident.backed_off, incident.path) == ({0: 1}, 2.0, (0, 1))
     assert incident.active_decision is NUDGE
 
 

@@ -237,7 +237,7 @@ def test_the_worst_case_without_caps() -> None:
     assert (worst.attempts, worst.seconds) == (22, None)
     assert worst.dollars == pytest.approx(1.11 * 4)
     limited = policy.replace(attempt_seconds=10)
-    assert worst_case(limited).seconds == 10 + 30 + 300 + 900 + 1200 + 60
+    assert worst_case(limited).seconds == 10 * 4 + (61 + 62 + 64) + 300 + 900 + 1200 + 60
     assert worst_case(limited.replace(budget=replace(free, seconds=100))).seconds == 100
     assert worst_case(preset("call").replace(budget=free, attempt_seconds=10)).seconds is None
 

@@ -15,8 +15,8 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import parse_ladder
 from rung.core.policy.presets import LADDERS
-from rung.core.recovery.decide import decide, seconds_left
-from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
+from rung.core.recovery.decide import attempt_limit, decide, seconds_left
+from rung.core.recovery.first_retry import FirstRetryCache
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
@@ -96,7 +96,7 @@ def test_a_cached_retry_is_the_decision(
         incident.fold(ev.AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True))
         assert cached == decide(incident, failure, policy, now, jitter)
         incident.fold(ev.Decided(now, cached))
-        limit = first_retry_seconds(policy, cached, deadline, now, now + 1)
+        limit = attempt_limit(policy, deadline, now + 1)
         assert (None if limit is None else max(0.0, limit)) == seconds_left(incident, policy, now + 1)
 
 

@@ -71,7 +71,7 @@ def _limits(rung: Rung, glyphs: DiagramGlyphs) -> str:
     parts = [] if rung.name == rung.action else [rung.action.value]
     parts.append(pluralize(rung.tries, "try", "tries"))
     if rung.seconds is not None:
-        parts.append(format_seconds(rung.seconds))
+        parts.append(format_seconds(rung.seconds) + " of backoff" * rung.is_retry)
     if rung.cost:
         parts.append(f"{format_dollars(rung.cost)} a try")
     return glyphs.dot.join([*parts, f"per {rung.scope}"])

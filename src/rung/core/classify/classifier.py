@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.classify.failure_cache import FAILURE_CACHE
 from rung.core.classify.read_facts import read_facts
+from rung.core.classify.retry_after import wait_in_headers
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
 from rung.core.classify.rules import provider, tools
 from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
@@ -62,8 +63,24 @@ def _build_index() -> RuleIndex:
     return _index
 
 
-def classify(error: object) -> Failure:
-    """Classify an exception, a response-like mapping, a text or evidence."""
+def classify(error: object, now: float | None = None) -> Failure:
+    """Classify an exception, a response-like mapping, a text or evidence.
+
+    With `now` (UTC seconds), a date at which the server may be asked again counts also without a `Date` header.
+    """
+    failure = _classify_cached(error)
+    if (
+        now is None
+        or failure.retry_after is not None
+        or not failure.evidence.headers
+        or failure.kind not in _WAIT_KINDS
+    ):
+        return failure
+    wait = wait_in_headers(failure.evidence.headers, now)
+    return failure if wait is None else failure._replace(retry_after=wait)
+
+
+def _classify_cached(error: object) -> Failure:
     if type(error) is not Evidence:
         if issubclass(type(error), Failure):  # not isinstance: a hostile `__class__` may raise
             return error  # type: ignore[return-value]  # it is one

@@ -11,29 +11,29 @@ _MAX_CACHED_FAILURES: Final = 1_024
 FAILURE_CACHE: Final[dict[Any, Failure]] = {}  # by exception class and arguments
 
 
-def classify_cached(error: Exception) -> Failure:
-    """Classify an exception. Exceptions with equal class and arguments share a cached failure.
+def classify_cached(error: Exception, now: float) -> Failure:
+    """Classify an exception at this time. Exceptions with equal class and arguments share a cached failure.
 
     Classification is a pure function of both, if the exception carries nothing else.
     """
     try:
         if error.__cause__ is not None or error.__context__ is not None or error.__dict__:
-            return _classify(error)
+            return _classify(error, now)
         key = (type(error), error.args)
         failure = FAILURE_CACHE.get(key)
         if failure is None:
-            failure = _classify(error)
+            failure = _classify(error, now)
             if isinstance(error, OSError) and error.filename is not None:
                 return failure  # the file name is in its text, but not in its arguments
             if len(FAILURE_CACHE) >= _MAX_CACHED_FAILURES:
                 FAILURE_CACHE.clear()
             FAILURE_CACHE[key] = failure
     except Exception:  # unhashable arguments, or a class whose attributes raise
-        return _classify(error)
+        return _classify(error, now)
     return failure
 
 
-def _classify(error: Exception) -> Failure:
+def _classify(error: Exception, now: float) -> Failure:
     from rung.core.classify.classifier import classify
 
-    return classify(error)
+    return classify(error, now)

@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 MAX_WAIT_SECONDS: Final = 366 * 86_400.0  # a longer wait is taken as an error
 
 
-def wait_in_headers(headers: Mapping[str, str]) -> float | None:
+def wait_in_headers(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Return the seconds that the response headers ask to wait; None if they do not say.
 
     Dates are compared with the `Date` header of the response, so clock skew between server and client does not matter.
+    Without that header they are compared with `now` (UTC seconds); a date in the past then says nothing.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is not None:
             seconds = _parse_number(value, unit)
             if seconds is None and unit == 1.0:
-                seconds = _seconds_until(_parse_date(value), headers)
+                seconds = _seconds_until(_parse_date(value), headers, now)
             if seconds is not None:
                 return seconds
-    return _exhausted_window_reset(headers)
+    return _exhausted_window_reset(headers, now)
 
 
 def _parse_number(value: str, unit: float) -> float | None:
@@ -67,17 +68,17 @@ def _parse_date(value: str) -> float | None:
         return None
 
 
-def _seconds_until(at: float | None, headers: Mapping[str, str]) -> float | None:
+def _seconds_until(at: float | None, headers: Mapping[str, str], now: float | None) -> float | None:
     sent = _parse_date(headers.get("date", ""))
-    if at is None or sent is None:
-        return None
-    return _plausible(max(0.0, at - sent))
+    if at is not None and sent is not None:
+        return _plausible(max(0.0, at - sent))
+    return None if at is None or now is None or at <= now else _plausible(at - now)
 
 
 _REMAINING_HEADER: Final = LazyPattern(r"ratelimit-(?:.*-)?remaining")
 
 
-def _exhausted_window_reset(headers: Mapping[str, str]) -> float | None:
+def _exhausted_window_reset(headers: Mapping[str, str], now: float | None) -> float | None:
     """Return the longest reset among the rate-limit windows with nothing remaining."""
     waits = []
     for name, left in headers.items():
@@ -87,7 +88,7 @@ def _exhausted_window_reset(headers: Mapping[str, str]) -> float | None:
             if seconds is None:
                 seconds = parse_duration(reset)
             if seconds is None:
-                seconds = _seconds_until(_parse_date(reset), headers)
+                seconds = _seconds_until(_parse_date(reset), headers, now)
             if seconds is not None:
                 waits.append(seconds)
     return max(waits, default=None)

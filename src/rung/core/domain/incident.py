@@ -53,7 +53,7 @@ class Incident:
     rung: int = -1  # the highest rung used, retry rungs excepted
     tries_used: Mapping[int, int] = _EMPTY  # tries by rung during the whole incident
     retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
-    retrying_since: float = 0.0
+    backed_off: float = 0.0  # seconds of backoff before those retries; waits that a server asked for do not count
     entered_at: Mapping[int, float] = _EMPTY
     exhausted: frozenset[int] = frozenset()
     session_used: tuple[tuple[str, int], ...] = ()
@@ -145,17 +145,18 @@ class Incident:
         decision = event.decision
         self.decision = decision
         rung = decision.rung
-        kind = type(decision)
-        if kind is ev.Repeat:
+        if isinstance(decision, ev.Repeat):
             if self.retries:
                 self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1}
             else:
-                self.retrying_since = event.at
                 self.retries = {rung: 1}
+            if self.failure is None or self.failure.retry_after is None:
+                self.backed_off += decision.wait
         else:
             if rung > self.rung:
                 self.rung = rung
                 self.retries = _EMPTY
+                self.backed_off = 0.0
                 self.entered_at = {**self.entered_at, rung: event.at}
             self._count_try(decision)
         if not self.path or self.path[-1] < rung:

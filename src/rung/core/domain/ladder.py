@@ -97,7 +97,10 @@ class Rung:
     name: str = setting(ANY_TEXT, "Name of the rung. Default: its action.", default="")
     tries: int = setting(WHOLE, "How often the rung is tried.", default=1)
     seconds: float | None = setting(
-        optional(SECONDS), "Time for everything on the rung, waits and attempts; then the next rung.", default=None
+        optional(SECONDS),
+        "Time limit of the rung; then the next one. For retry: the seconds of backoff, without the attempts and without "
+        "the waits that a server asks for. For the others: everything on the rung, waits and attempts.",
+        default=None,
     )
     scope: RungScope = setting(
         one_of(RungScope),

@@ -296,8 +296,20 @@ def _max_tries(rung: Rung, policy: Policy) -> int:
 
 
 def _max_seconds(policy: Policy) -> float | None:
-    """Return the sum of the rungs' time limits and the first attempt's; None if one has no limit."""
-    limits = [rung.seconds for rung in policy.ladder.rungs if rung.action not in (Action.ASK, Action.SURFACE)]
-    if policy.attempt_seconds is None or any(limit is None for limit in limits):
+    """Return the most seconds of the first attempt, of the retries before the first climb, and of the rungs above.
+
+    None if one of them has no limit.
+    """
+    rungs = [rung for rung in policy.ladder.rungs if rung.action not in (Action.ASK, Action.SURFACE)]
+    climbs = [rung.seconds for rung in rungs if not rung.is_retry]
+    if policy.attempt_seconds is None or None in climbs:
         return None
-    return policy.attempt_seconds + sum(limit for limit in limits if limit is not None)
+    retries = [rung for rung in rungs if rung.is_retry]
+    attempts = policy.attempt_seconds * (1 + sum(rung.tries for rung in retries))
+    waits = sum(_longest_wait(policy, retry) for rung in retries for retry in range(1, rung.tries + 1))
+    return attempts + waits + sum(limit for limit in climbs if limit is not None)
+
+
+def _longest_wait(policy: Policy, retry: int) -> float:
+    """Return the longest wait before the n-th retry, with or without a server's hint."""
+    return max(policy.backoff.wait(retry, 1.0, hint) for hint in (None, policy.retry_after_cap))

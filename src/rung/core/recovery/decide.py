@@ -118,14 +118,14 @@ def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
 
 
 def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
-    """Return the time limit of the next attempt: the smallest of its own, its rung's and the incident's."""
+    """Return the time limit of the next attempt: the smallest of its own, its rung's and the incident's.
+
+    A retry rung limits the waits before its retries, not the retried attempts.
+    """
     limit = attempt_limit(policy, incident.deadline, now)
-    rungs = policy.ladder.rungs
     if incident.rung >= 0:
-        limit = remaining_rung_seconds(limit, rungs[incident.rung], incident.entered_at[incident.rung], now)
-    for index in incident.retries:
-        if rungs[index].is_retry:
-            limit = remaining_rung_seconds(limit, rungs[index], incident.retrying_since, now)
+        rung = policy.ladder.rungs[incident.rung]
+        limit = remaining_rung_seconds(limit, rung, incident.entered_at[incident.rung], now)
     return None if limit is None else max(0.0, limit)
 
 
@@ -175,8 +175,8 @@ def _why_not_retry(
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
     if _has_visible_effects(incident, failure):
         return _UNSAFE
-    if rung.seconds is not None and now + wait >= (incident.retrying_since if incident.retries else now) + rung.seconds:
-        return "the wait would exceed the rung's time limit"
+    if rung.seconds is not None and failure.retry_after is None and incident.backed_off + wait > rung.seconds:
+        return f"the waits would exceed the rung's {rung.seconds:g} s"
     if incident.rung >= 0 and _has_timed_out(
         policy.ladder.rungs[incident.rung], incident.entered_at[incident.rung] - wait, now
     ):
@@ -242,7 +242,8 @@ def _take_rung(
     jitter: float = 0.0,
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
-    why_not = _why_not_rung(incident, failure, policy, index, now)
+    wait = _wait_on_rung(incident, failure, policy, index, jitter)
+    why_not = _why_not_rung(incident, failure, policy, index, wait, now)
     if rung.action in _ENDING_STATUS:
         return _end_of_ladder(incident, failure, policy, index, why_not, tuple(skipped))
     if not why_not and rung.action in HANDOVER_ACTIONS:
@@ -250,14 +251,30 @@ def _take_rung(
     if why_not:
         skipped.append((index, why_not))
         return None
-    wait = failure.retry_after or 0.0
-    tried = incident.tries_used.get(index, 0)
-    if tried and rung.action is Action.RESUME and _interrupted_mid_stream(failure):
-        wait = policy.backoff.wait(tried, jitter, failure.retry_after)  # a provider that fails again needs time
     return Change(index, rung.action, wait, failure.kind, tuple(skipped))
 
 
-def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: int, now: float) -> str:
+def _wait_on_rung(incident: Incident, failure: Failure, policy: Policy, index: int, jitter: float) -> float:
+    """Return the seconds to wait before a changed request.
+
+    A provider that fails in the middle of a stream needs time, as before a retry. Only the first resumption is made at
+    once: its client is reading the stream.
+    """
+    action = policy.ladder.rungs[index].action
+    if action in HANDOVER_ACTIONS or action in _ENDING_STATUS:
+        return 0.0
+    if not _interrupted_mid_stream(failure):
+        return failure.retry_after or 0.0
+    if action is Action.RESUME:
+        interruptions = incident.tries_used.get(index, 0)
+    else:
+        interruptions = sum(map(_interrupted_mid_stream, incident.failures))
+    return (
+        policy.backoff.wait(interruptions, jitter, failure.retry_after) if interruptions else failure.retry_after or 0.0
+    )
+
+
+def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: int, wait: float, now: float) -> str:
     """Return why a rung other than retry cannot be taken; empty if it can."""
     rung = policy.ladder.rungs[index]
     if _is_exhausted(incident, policy, index, now):
@@ -273,10 +290,9 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
         return f"would cost ${rung.cost:.2f}, more than the remaining budget"
     if rung.action in _REGENERATES_ANSWER and _has_visible_effects(incident, failure):
         return _UNSAFE
-    wait = failure.retry_after
-    if wait is not None and rung.action not in HANDOVER_ACTIONS and rung.action not in _ENDING_STATUS:
-        if wait > policy.retry_after_cap:
-            return f"asked to wait {wait:g} s, the cap is {policy.retry_after_cap:g} s"
+    if wait > 0:
+        if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
+            return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
         if rung.seconds is not None and now + wait >= incident.entered_at.get(index, now) + rung.seconds:
             return "the wait would exceed the rung's time limit"
         if incident.deadline is not None and now + wait >= incident.deadline:

@@ -1,4 +1,4 @@
-"""First retry of an incident: the decision after a first failure, cached, and the time limit of the retry.
+"""First retry of an incident: the decision after a first failure, cached.
 
 Most recoveries end after one retry. Its decision depends on few facts, so `decide` makes it once for each policy.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.domain.events import AttemptFailed, IncidentContext, Opened, Repeat
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import attempt_limit, decide, remaining_rung_seconds
+from rung.core.recovery.decide import decide
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure, Kind, Phase
@@ -54,11 +54,3 @@ class FirstRetryCache:
         incident = Incident.of([opened, AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True)])
         decision = decide(incident, failure, self._policy, 0.0, 1.0)
         return decision if isinstance(decision, Repeat) and not decision.skipped else None
-
-
-def first_retry_seconds(
-    policy: Policy, retry: Repeat, deadline: float | None, decided_at: float, now: float
-) -> float | None:
-    """Return the time limit of a first retry, as `seconds_left` does for any attempt."""
-    limit = attempt_limit(policy, deadline, now)
-    return remaining_rung_seconds(limit, policy.ladder.rungs[retry.rung], decided_at, now)

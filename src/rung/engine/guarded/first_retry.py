@@ -13,7 +13,8 @@ from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
-from rung.core.recovery.first_retry import FirstRetryCache, first_retry_seconds
+from rung.core.recovery.decide import attempt_limit
+from rung.core.recovery.first_retry import FirstRetryCache
 from rung.engine.loop.run import CURRENT, breaker_verdict
 from rung.engine.ports import EPOCH
 from rung.engine.recover import attach_outcome
@@ -56,7 +57,8 @@ class FirstRetries:
         run = self.run_class
         if CURRENT.get() is not None or any_since(began, is_async=run.is_async) or _is_request(args):
             return None
-        failure, now, budget = classify_cached(error), EPOCH + monotonic(), self.retry_budget
+        now, budget = EPOCH + monotonic(), self.retry_budget
+        failure = classify_cached(error, now)
         if budget is not None and not budget.affords(failure.kind):
             return None
         deadline = None if self.budget_seconds is None else began + self.budget_seconds
@@ -72,7 +74,7 @@ class FirstRetries:
         """Return the time limit of a retry; 0 if it cannot be made without the engine."""
         if self.breaker.circuit is not _CLOSED:
             return 0.0
-        return first_retry_seconds(self.run_class.policy, retry.decision, retry.deadline, retry.failed_at, began)
+        return attempt_limit(self.run_class.policy, retry.deadline, began)
 
     def record_success(self, began: float) -> None:
         """Record a successful retry."""

@@ -118,7 +118,7 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
         return None
     from rung.core.classify.classifier import classify
 
-    return run.record_failure(classify(defect))
+    return run.record_failure(classify(defect, run.clock.now()))
 
 
 def _validate(

@@ -219,7 +219,7 @@ class RecoveryRun:
     def record_error(self, error: Exception) -> Failure:
         """Classify and record the error that the attempt raised."""
         self.error = error
-        failure = classify_cached(error)
+        failure = classify_cached(error, self.clock.now())
         if self.has_visible_effects or MAIN_THREAD_REPORTS.side_effect_at >= self.reports_since:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)
