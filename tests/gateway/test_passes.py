@@ -76,3 +76,15 @@ def test_a_stream_at_a_models_pace(wire: str) -> None:
     with Behind(gap=0.003) as behind:
         assert ask(behind, wire, stream=True).text == WHOLE
         assert behind.attempts == 1
+
+
+def test_a_websocket_is_rejected_at_once() -> None:
+    """A client that tries a WebSocket first is told 426 and goes on with HTTP; the upstream is not asked."""
+    headers = {"connection": "upgrade", "upgrade": "WebSocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
+    with Behind() as behind, behind.http() as client:
+        answer = client.get("/v1/responses", headers=headers)
+        assert (answer.status_code, answer.json()["error"]["message"]) == (
+            426,
+            "WebSocket connections are not supported; send the request over HTTP",
+        )
+        assert not behind.lab.requests

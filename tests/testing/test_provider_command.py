@@ -162,3 +162,59 @@ def test_a_run_that_says_it_went_well_is_held_to_it() -> None:
     for output, verdict in ((words(9), FaultVerdict.SURVIVED), (words(8), FaultVerdict.SILENTLY_WRONG)):
         run = FaultRun(exit_code=0, output=output, seconds=1.0)
         assert judge(FAULTS["cut"], run, usual, triggered=True, attempts=1).verdict is verdict
+
+
+# Writes its row before it asks, and again for each repetition: the answer is right, the effect is not.
+WRITER = """
+import json, os, urllib.error, urllib.request
+def ask():
+    open("ran.txt", "a").write("row\\n")
+    body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "say something to me"}]}
+    call = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
+                                  {"x-api-key": os.environ["ANTHROPIC_API_KEY"]})
+    return json.load(urllib.request.urlopen(call, timeout=20))["content"]
+try:
+    said = ask()
+except urllib.error.HTTPError:
+    said = ask()
+print(*[part["text"] for part in said])
+"""
+
+
+def test_effects_are_judged(tmp_path: Path) -> None:
+    """With --check, a run with the right answer and a wrong effect is wrong; --reset precedes each run."""
+    agent = tmp_path / "agent.py"
+    agent.write_text(WRITER)
+    ran = tmp_path / "ran.txt"
+    words = ["lab", "test", "--fault", "overloaded", "--fault", "no_end", "--json", "--reset", f"rm -f {ran}"]
+    command = ["--", "/bin/sh", "-c", f"cd {tmp_path}; {sys.executable} -S agent.py"]
+    shown = json.loads(rung(*words, *command).stdout)["faults"][0]
+    assert (shown["verdict"], shown["answer"]) == ("survived", "complete")
+    done = rung(*words, "--check", f'grep -q word && test "$(cat {ran})" = row', *command)
+    first, second = json.loads(done.stdout)["faults"]
+    assert (first["verdict"], first["answer"], first["exit_code"]) == ("silently_wrong", "check failed", 0)
+    assert second["verdict"] == "not_triggered"
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (("--check", "false"), "a check that passes after a run without faults"),
+        (("--reset", "exit 3"), "it exits 3"),
+        (("--reset", "sleep 60", "--max-seconds", "0.2"), "it timed out"),
+    ],
+)
+def test_a_check_that_cannot_pass_is_refused(agent: Path, option: tuple[str, ...], why: str) -> None:
+    """A check that fails without faults, or a reset that fails, ends the test before the first fault."""
+    done = attempt(agent, *option)
+    assert (done.returncode, why in done.stderr) == (2, True), done
+    assert not done.stdout
+
+
+def test_a_passed_check_replaces_the_comparison() -> None:
+    """Another text with the right effects is complete; text that --expect names is still required."""
+    usual = FaultRun(exit_code=0, output="as usual", seconds=1.0, is_checked=True)
+    other = FaultRun(exit_code=0, output="in other words", seconds=1.0, is_checked=True)
+    for expect, verdict in (("", FaultVerdict.SURVIVED), ("usual", FaultVerdict.SILENTLY_WRONG)):
+        found = judge(FAULTS["overloaded"], other, usual, triggered=True, attempts=2, expect=expect)
+        assert found.verdict == verdict

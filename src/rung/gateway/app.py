@@ -55,6 +55,7 @@ class GatewayApp:
         wire: WireFormat | None = None
         try:
             self._check_origin(headers)
+            _check_protocol(headers)
             route = find_route(scope["raw_path"])
             wire = route.wire
             if route.path in _OWN_PATHS or (route.path == "/" and scope["method"] in ("HEAD", "GET")):
@@ -164,6 +165,12 @@ class GatewayApp:
         up = path != "/readyz" or (self.ready and not self.draining)
         body = orjson.dumps({"status": "ok" if up else "not ready", "running": gateway.active_requests})
         await responses.send_whole(send, responses.GatewayResponse(200 if up else 503, [_JSON], body))
+
+
+def _check_protocol(headers: dict[bytes, bytes]) -> None:
+    """Reject a WebSocket at once: clients that try one first, such as Codex, then use HTTP without waiting."""
+    if headers.get(b"upgrade", b"").lower() == b"websocket":
+        raise RequestRejected(426, "WebSocket connections are not supported; send the request over HTTP", close=True)
 
 
 async def _reject(send: Send, wire: WireFormat, error: NotJson | RequestRejected) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.lab.subject import Subject
 from rung.cli.output import json_option, pluralize, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
   rung lab test -- python my_agent.py
   rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
+  rung lab test --reset "rm -f ran.txt" --check 'test "$(cat ran.txt)" = one' -- my-agent "write one to ran.txt"
 
 \b
 survived  complete answer, as without the fault
@@ -35,12 +35,7 @@ unmet     the fault did not occur: it needs a stream, or tools
 failed    no answer, reported as an error, although a retry would have helped
 hung      killed after --max-seconds
 wrong     exit code 0, but the answer is wrong or incomplete"""
-REMOVED_VARIABLES: Final = (
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-)  # they would take precedence over the dummy keys
 COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
-KILL_GRACE_SECONDS: Final = 5.0  # for the output of a killed command
 
 
 @click.command("test", epilog=EPILOG, short_help="Test which faults a command survives.")
@@ -74,13 +69,23 @@ KILL_GRACE_SECONDS: Final = 5.0  # for the output of a killed command
     metavar="TEXT",
     help="Text that a complete answer contains (default: the answer without faults).",
 )
+@click.option(
+    "--check",
+    default="",
+    metavar="COMMAND",
+    help="Shell command that exits 0 if the effects of a run are right. It gets the output on stdin, and replaces the comparison of answers.",
+)
+@click.option(
+    "--reset", default="", metavar="COMMAND", help="Shell command that restores the starting state before each run."
+)
 @click.option("--script", metavar="FILE", help="Lab script with answers, models and limits; its faults are ignored.")
 @click.option("--strict", is_flag=True, help="Exit 1 unless every fault was survived, told or unmet.")
 @json_option
 def command(command_line: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND once without faults, then once per fault, and print which it survives.
 
-    ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it. Its standard output is the answer.
+    ANTHROPIC_BASE_URL, OPENAI_BASE_URL and dummy keys are set for it. Codex, opencode, pi, cline and qwen are pointed
+    at the lab by their own settings. Standard output is the answer; with --check, the effects are what counts.
     """
     from rung.adapters.system.command_line import require_program
     from rung.testing.provider import Lab
@@ -95,16 +100,17 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     rules = [rule_for(name, given, options["times"]) for name, given in picked]
     given = "" if sys.stdin.isatty() else sys.stdin.read()
     rows = []
-    with Lab(base) as lab:
+    with Lab(base) as lab, TemporaryDirectory(prefix="rung-lab-") as scratch:
+        subject = Subject.of(command_line, lab, given, Path(scratch), options)
         for rule in rules:
             lab.use({**base, "rules": [rule]})  # checks all rules before anything runs
         lab.use(base)
-        usual = _baseline_run(command_line, lab, given, options)
+        usual = _baseline_run(subject, lab, options)
         if not options["as_json"]:
             _print_head(usual, lab)
         for rule in rules:
             lab.use({**base, "rules": [rule]})
-            run = _run(command_line, lab, given, options["seconds"])
+            run = subject.run()
             fault = FAULTS[rule["fault"]]
             triggered = bool(lab.records.faults)
             row = judge(fault, run, usual, triggered=triggered, attempts=lab.attempts, expect=options["expect"])
@@ -136,55 +142,20 @@ def _parse_fault(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, A
     return name, parameters
 
 
-def _baseline_run(words: Sequence[str], lab: Lab, given: str, options: dict[str, Any]) -> FaultRun:
+def _baseline_run(subject: Subject, lab: Lab, options: dict[str, Any]) -> FaultRun:
     """Run the command without faults. It must succeed: other runs are compared with it."""
-    run = _run(words, lab, given, options["seconds"])
+    run = subject.run()
+    words = shlex.join(subject.given_words)
     if run.exit_code is None:
         raise ConfigError("--max-seconds", options["seconds"], "enough for the command without faults")
     if run.exit_code != 0 or (options["expect"] and options["expect"] not in run.output):
         why = f"it exits {run.exit_code}" if run.exit_code else f"it does not print {options['expect']!r}"
-        raise ConfigError("command", shlex.join(words), f"a command that succeeds without faults; {why}")
+        raise ConfigError("command", words, f"a command that succeeds without faults; {why}")
     if not lab.attempts:
-        raise ConfigError("command", shlex.join(words), "a command that calls ANTHROPIC_BASE_URL or OPENAI_BASE_URL")
+        raise ConfigError("command", words, "a command that calls ANTHROPIC_BASE_URL or OPENAI_BASE_URL")
+    if run.is_checked is False:
+        raise ConfigError("--check", options["check"], "a check that passes after a run without faults")
     return run
-
-
-def _run(words: Sequence[str], lab: Lab, given: str, limit: float) -> FaultRun:
-    from rung.testing.provider.fault_report import FaultRun
-
-    env = {key: value for key, value in os.environ.items() if key not in REMOVED_VARIABLES}
-    env |= lab.env | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
-    began = time.monotonic()
-    try:
-        child = subprocess.Popen(  # noqa: S603  # the user's command
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise ConfigError("command", shlex.join(words), f"a command that can be run ({error.strerror})") from None
-    with child:
-        try:
-            output, _ = child.communicate(given.encode(), timeout=limit)
-            code: int | None = child.returncode
-        except subprocess.TimeoutExpired:
-            output, code = _kill(child), None
-        except BaseException:
-            _kill(child)
-            raise
-    return FaultRun(exit_code=code, output=output.decode(errors="replace"), seconds=time.monotonic() - began)
-
-
-def _kill(child: subprocess.Popen[bytes]) -> bytes:
-    """Kill a command and its children; return its output."""
-    os.killpg(child.pid, signal.SIGKILL)
-    try:
-        return child.communicate(timeout=KILL_GRACE_SECONDS)[0]
-    except subprocess.TimeoutExpired:
-        return b""
 
 
 def _print_head(usual: FaultRun, lab: Lab) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.agent_endpoints import endpoint_variables, point_command
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 DEFAULT_FILE: Final = "rung.toml"
+UNUSED: Final = "no requests: the command does not use ANTHROPIC_BASE_URL or OPENAI_BASE_URL, and nothing was recovered"
 EPILOG = """\b
 Agents need no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to the address of the gateway.
 
@@ -81,7 +83,12 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
 @click.argument("command_line", nargs=-1, required=True, metavar="-- COMMAND …")
 @click.pass_context
 def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
-    """Run COMMAND behind its own gateway; at the end, print what the gateway recovered."""
+    """Run COMMAND behind its own gateway; at the end, print what the gateway recovered.
+
+    Environment variables name the gateway. Codex, opencode, pi, cline and qwen are pointed at it by their own settings.
+    """
+    from tempfile import TemporaryDirectory
+
     from rung.adapters.system.command_line import require_program
 
     require_program("COMMAND", command_line)
@@ -89,8 +96,10 @@ def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     served = BackgroundGateway(settings, _open_journal(ctx.obj))
     port = served.start()
     try:
-        env = {**os.environ, **agent_environment("127.0.0.1", port)}
-        code = subprocess.run(command_line, env=env, check=False).returncode  # noqa: S603  # the user's command
+        with TemporaryDirectory(prefix="rung-agent-") as scratch:
+            pointed = point_command(command_line, f"http://127.0.0.1:{port}", os.environ, Path(scratch))
+            env = {**os.environ, **agent_environment("127.0.0.1", port), **pointed.env}
+            code = subprocess.run(pointed.words, env=env, check=False).returncode  # noqa: S603  # the user's command
     except OSError as error:
         raise ConfigError("COMMAND", command_line[0], f"a program that can be run ({error.strerror})") from None
     finally:
@@ -113,7 +122,7 @@ def new_key(project: str, name: str) -> None:
 def agent_environment(host: str, port: int) -> dict[str, str]:
     """Return the environment variables that point agents at the gateway."""
     url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # clients connect to loopback
-    return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1", **_proxy_exemption()}
+    return {**endpoint_variables(url), **_proxy_exemption()}
 
 
 def _proxy_exemption() -> dict[str, str]:
@@ -209,7 +218,7 @@ class BackgroundGateway:
                 total[outcome] = total.get(outcome, 0) + number
         failures = {labels: number for (name, labels), number in counts.items() if name == "rung_failures_total"}
         kinds = ", ".join(f"{number:g}x {labels[6:-1]}" for labels, number in sorted(failures.items()))
-        outcomes = ", ".join(f"{number:g} {outcome}" for outcome, number in sorted(total.items())) or "no requests"
+        outcomes = ", ".join(f"{number:g} {outcome}" for outcome, number in sorted(total.items())) or UNUSED
         saved = f"recovered {total['recovered']:g} of {sum(total.values()):g} calls: " if total.get("recovered") else ""
         return f"rung gateway: {saved}{outcomes}" + (f" (failures: {kinds})" if kinds else "")
 

@@ -35,11 +35,12 @@ ACCEPTABLE_VERDICTS: Final = frozenset({FaultVerdict.SURVIVED, FaultVerdict.REPO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRun:
-    """One run of the command: exit code (None: killed at the time limit), output and duration."""
+    """One run of the command: exit code (None: killed at the time limit), output, duration, result of its check."""
 
     exit_code: int | None
     output: str
     seconds: float
+    is_checked: bool | None = None  # whether the check of its effects passed; None: there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,9 @@ def judge(
     fault: Fault, run: FaultRun, baseline: FaultRun, *, triggered: bool, attempts: int, expect: str = ""
 ) -> FaultReport:
     """Report on a run under a fault, compared with the run without faults."""
-    answer = compare(run.output, baseline.output, expect)
+    answer = "complete" if run.is_checked else "check failed"
+    if run.is_checked is None or (expect and run.is_checked):
+        answer = compare(run.output, baseline.output, expect)
     if run.exit_code is None:
         verdict = FaultVerdict.HUNG
     elif not triggered:
