@@ -1,0 +1,110 @@
+"""Run the real clients in every cell that has no result yet: python -m bench.clients [CLIENT …] [--again] [--report FILE]."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import datetime as dt
+import fcntl
+import socket
+import struct
+import sys
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.clients.cells import DONE, Cell
+from bench.clients.clients import CLIENTS, Client
+from bench.clients.harness import Harness
+from bench.clients.report import page, summary
+from bench.clients.store import ResultStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEW_USER, NEW_NET = 0x10000000, 0x40000000
+INTERFACE_FLAGS: Final = 0x8914
+
+
+def isolate_network() -> None:
+    """Enter a network namespace with loopback alone: no client reaches a real provider."""
+    if ctypes.CDLL(None, use_errno=True).unshare(NEW_USER | NEW_NET):
+        print("clients: no network namespace here; clients may reach the network", file=sys.stderr)
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        fcntl.ioctl(probe, INTERFACE_FLAGS, struct.pack("16sH14s", b"lo", 0x1 | 0x40, b""))  # up, running
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench.clients", description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help="clients to run (default: all that are installed)")
+    for name in ("wire", "mode", "tries", "fault", "route"):
+        parser.add_argument(f"--{name}", help=f"only cells with this {name}")
+    parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
+    parser.add_argument("--workers", type=int, default=2, help="cells at once")
+    parser.add_argument("--again", action="store_true", help="also run cells that have a result")
+    parser.add_argument("--worse", action="store_true", help="also run cells whose result is not done")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the results as a page, and run nothing")
+    found = parser.parse_args(arguments)
+    if unknown := set(found.clients) - set(CLIENTS):
+        parser.error(f"unknown client {', '.join(sorted(unknown))}; known: {', '.join(CLIENTS)}")
+    return found
+
+
+def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -> list[Cell]:
+    names = ("wire", "mode", "tries", "fault", "route")
+    wanted = {name: value for name in names if (value := getattr(options, name))}
+    found = [cell for cell in client.cells() if all(getattr(cell, name) == value for name, value in wanted.items())]
+    if options.again:
+        return found
+    return [
+        cell
+        for cell in found
+        if not store.has(cell, client.version) or (options.worse and store.found[cell][0].verdict != DONE)
+    ]
+
+
+async def _run_client(client: Client, cells: Sequence[Cell], options: argparse.Namespace, store: ResultStore) -> None:
+    left = deque(cells)
+
+    async def worker() -> None:
+        harness = Harness(client, options.environments)
+        try:
+            while left:
+                cell = left.popleft()
+                result = await harness.run(cell)
+                store.add(cell, result, version=client.version, date=dt.datetime.now(dt.UTC).date().isoformat())
+                where = f"{cell.client} {cell.wire} {cell.mode} {cell.tries} {cell.route}"
+                told = f"text {result.text}, rows {result.rows}, requests {result.requests}, {result.seconds} s"
+                note = f"  {' '.join(result.note.split())[:160]}" if result.note else ""
+                print(f"{where:<55} {cell.fault:<24} {result.verdict:<7} {told}{note}", flush=True)
+        finally:
+            await harness.stop()
+
+    await asyncio.gather(*(worker() for _ in range(min(options.workers, len(cells)))))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing; return 1 if a client is worse off behind the gateway."""
+    options = _options(arguments)
+    store = ResultStore(options.environments / "results.jsonl")
+    if options.report:
+        options.report.write_text(page(store), encoding="utf-8")
+        return 0
+    isolate_network()
+    for name in options.clients or CLIENTS:
+        client = CLIENTS[name]
+        if not (options.environments / name / ".ready").exists():
+            print(f"{name}: not installed", file=sys.stderr)
+            continue
+        cells = _selected(client, options, store)
+        if cells:
+            asyncio.run(_run_client(client, cells, options, store))
+    lines, is_worse = summary(store)
+    print("\n".join(lines))
+    return int(is_worse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

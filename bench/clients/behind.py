@@ -1,0 +1,37 @@
+"""A gateway for one cell, in a thread of this process; its timeouts are short, so that stalls end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from rung.core.policy.parser import parse_policy_file
+from rung.gateway.serve import RunningGateway
+from rung.gateway.settings import settings_from
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TIMEOUTS: Final = {"connect": 2.0, "headers": 4.0, "total": 6.0, "first_token": 4.0, "idle": 3.0, "last_resort_factor": 1.0}  # fmt: skip
+START_SECONDS: Final = 30.0
+
+
+@asynccontextmanager
+async def gateway(provider_url: str) -> AsyncIterator[str]:
+    """Run a gateway with the default policy in front of a provider; yields its address."""
+    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": TIMEOUTS}
+    started = threading.Event()
+    served = RunningGateway(settings_from(table, parse_policy_file({})), None, lambda _: started.set())
+    thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)
+    thread.start()
+    if not await asyncio.to_thread(started.wait, START_SECONDS):
+        raise RuntimeError("the gateway did not start")
+    try:
+        yield f"http://127.0.0.1:{served.port}"
+    finally:
+        served.stop()
+        await asyncio.to_thread(thread.join, START_SECONDS)
