@@ -226,7 +226,7 @@ def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["id"] == row["id"]
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     process.stdout.close()
 
 

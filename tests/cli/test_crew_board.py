@@ -108,7 +108,7 @@ def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
             table.claim("task-05", "c-session", "worker-five")
         assert "worker-five" in _until(main, "worker-five")
         process.send_signal(2)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         _, said = process.communicate()

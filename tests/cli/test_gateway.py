@@ -114,4 +114,4 @@ def test_served_until_a_signal(tmp_path: Path) -> None:
         write_trusted(tmp_path / "rung.toml", "[gateway]\nport = 'x'\n")
         assert "settings not reloaded" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

@@ -204,7 +204,7 @@ def test_follow_shows_what_comes(recorded: Recorded) -> None:
         assert [entry["name"] for entry in new] == ["opened", "attempt_succeeded"]
         assert {entry["incident"] for entry in new} == {recorded.outcomes[-1].id}
         following.send_signal(signal.SIGINT)
-        assert following.wait(10) == 0
+        assert following.wait(60) == 0
 
 
 def test_an_event_of_a_newer_rung_does_not_stop_the_log(recorded: Recorded) -> None:

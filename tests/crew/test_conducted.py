@@ -114,7 +114,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     if made.front is not None and made.front.poll() is None:
         made.say("crew", "stop", "--why", "the test is over")
         try:
-            made.front.communicate(timeout=20)
+            made.front.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             made.front.kill()
             made.front.communicate()

@@ -848,7 +848,7 @@ def test_the_shipped_clock_is_real() -> None:
     before = clock.now()
     clock.sleep(0.01)
     asyncio.run(clock.asleep(0.01))
-    assert 0.02 <= clock.now() - before < 5
+    assert 0.02 <= clock.now() - before < 60
 
 
 def test_events_fold_to_the_same_incident(world: World) -> None:

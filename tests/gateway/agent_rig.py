@@ -65,7 +65,7 @@ def serve(lab: Lab, agent: str) -> RunningGateway:
     up = threading.Event()
     served = RunningGateway(settings_from(table, book), None, lambda _: up.set())
     threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True).start()
-    up.wait(10)
+    up.wait(60)
     return served
 
 

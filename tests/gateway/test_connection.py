@@ -86,11 +86,11 @@ def run(
         there = UpstreamSettings(name="there", wire="openai", url=f"{'https' if tls else 'http'}://127.0.0.1:{port}")
         pool = ConnectionPool(settings_from({"timeouts": {"connect": 1.0}}))
         try:
-            return await asyncio.wait_for(work(pool, there), 10)
+            return await asyncio.wait_for(work(pool, there), 120)
         finally:
             await pool.close()
             server.close()
-            await asyncio.wait(serving or [asyncio.create_task(asyncio.sleep(0))], timeout=5)
+            await asyncio.wait(serving or [asyncio.create_task(asyncio.sleep(0))], timeout=60)
             await asyncio.sleep(0)
 
     return uvloop.run(inside())

@@ -34,7 +34,7 @@ def serving(place: Path, **how: Any) -> Iterator[ResidentServer]:
         thread.start()
         yield server
         server.shutdown()
-        thread.join(10)
+        thread.join(60)
 
 
 def is_served(place: Path) -> bool:
@@ -158,9 +158,9 @@ def test_one_at_a_time_and_a_persons_before_a_hooks(tmp_path: Path) -> None:
     with pytest.raises(AlreadyRunning):
         ResidentServer(tmp_path, idle=60.0)
     second = ResidentThread(tmp_path)
-    assert second.started.wait(10)
+    assert second.started.wait(60)
     assert second.server is not None
-    first.join(10)
+    first.join(60)
     assert not first.is_alive()
     assert is_served(tmp_path)
     with pytest.raises(AlreadyRunning):  # one of the user's does not give way to another one
@@ -176,7 +176,7 @@ def test_it_ends_when_it_is_not_asked(tmp_path: Path) -> None:
     server = ResidentServer(tmp_path / "hooks", idle=0.1)
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     server.server_close()
     assert not (tmp_path / "hooks" / resident_client.SOCKET_FILE).exists()

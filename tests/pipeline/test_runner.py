@@ -353,7 +353,7 @@ def test_ctrl_c_ends_the_agents(world: World) -> None:
     runner = world.start("--run-id", "r1")
     until(lambda: world.asked("a") and world.asked("b"))
     runner.send_signal(signal.SIGINT)
-    _, errors = runner.communicate(timeout=20)
+    _, errors = runner.communicate(timeout=60)
     assert runner.returncode == 130, errors
     assert world.agents() == ""
     assert world.run("--resume", "r1").returncode == 0

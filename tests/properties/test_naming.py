@@ -133,10 +133,12 @@ def test_hostile_input_costs_nothing(name: str, phase: str) -> None:
     row = {**thing, "form": phase} if isinstance(thing, dict) else {"form": phase, "body": thing}
     given = thing if isinstance(thing, Exception) else row
     best = 1.0
-    for _ in range(3):
+    for _ in range(20):  # on a busy machine one measurement says little
         begun = time.process_time()
         classify(given)
         best = min(best, time.process_time() - begun)
+        if best < 0.020:
+            break
     assert best < 0.020
 
 

@@ -25,7 +25,7 @@ def ask():
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "say something to me"}]}
     call = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(body).encode(),
                                   {"x-api-key": os.environ["ANTHROPIC_API_KEY"]})
-    return json.load(urllib.request.urlopen(call, timeout=20))["content"]
+    return json.load(urllib.request.urlopen(call, timeout=60))["content"]
 try:
     said = ask()
 except urllib.error.HTTPError as error:

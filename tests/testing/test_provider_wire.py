@@ -40,7 +40,7 @@ def raw(lab: Lab, *parts: bytes) -> bytes:
 
 def until(true: Any) -> None:
     """Wait until a condition holds in another thread."""
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + 60
     while not true():
         assert time.monotonic() < limit
         time.sleep(0.005)

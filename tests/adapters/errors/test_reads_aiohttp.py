@@ -10,7 +10,7 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def get(url: str, *, total: float | None = None) -> bytes:
     async def run() -> bytes:
-        timeout = aiohttp.ClientTimeout(total=total, sock_read=0.2)
+        timeout = aiohttp.ClientTimeout(total=total, sock_read=patience())
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
             response.raise_for_status()
             return await response.read()

@@ -9,7 +9,7 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -25,12 +25,12 @@ START = {
 
 
 def ask(url: str) -> object:
-    with anthropic.Anthropic(api_key="sk-ant-x", base_url=url, max_retries=0, timeout=0.2) as client:
+    with anthropic.Anthropic(api_key="sk-ant-x", base_url=url, max_retries=0, timeout=patience()) as client:
         return client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
 
 
 def listen(url: str) -> None:
-    with anthropic.Anthropic(api_key="sk-ant-x", base_url=url, max_retries=0, timeout=0.2) as client:
+    with anthropic.Anthropic(api_key="sk-ant-x", base_url=url, max_retries=0, timeout=patience()) as client:
         messages: Any = [{"role": "user", "content": "hi"}]
         with client.messages.stream(model="m", max_tokens=5, messages=messages) as stream:
             for _ in stream:

@@ -12,7 +12,7 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import Answer, assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import Answer, assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -31,7 +31,9 @@ def nobody_is_logged_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def client_at(url: str, **keys: str) -> Any:
-    config = botocore.config.Config(retries={"total_max_attempts": 1}, read_timeout=0.2, connect_timeout=0.2)
+    config = botocore.config.Config(
+        retries={"total_max_attempts": 1}, read_timeout=patience(), connect_timeout=patience()
+    )
     return botocore.session.Session().create_client(
         "bedrock-runtime", region_name="us-east-1", endpoint_url=url, config=config, **keys
     )

@@ -10,7 +10,7 @@ from google.genai import errors, types
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -32,7 +32,9 @@ PIECE = {"candidates": [{"content": {"parts": [{"text": "hel"}], "role": "model"
 
 
 def client_at(url: str) -> genai.Client:
-    return genai.Client(api_key="x", http_options=types.HttpOptions(base_url=url, timeout=200))  # milliseconds
+    return genai.Client(
+        api_key="x", http_options=types.HttpOptions(base_url=url, timeout=int(1_000 * patience()))
+    )  # milliseconds
 
 
 def ask(url: str) -> object:
@@ -116,7 +118,7 @@ def test_a_rest_error_of_api_core(provider: Provider) -> None:
     exceptions = pytest.importorskip("google.api_core.exceptions")
     requests = pytest.importorskip("requests")
     provider.says(429, QUOTA, retry_after="1")
-    with requests.post(provider.url, timeout=1) as response:
+    with requests.post(provider.url, timeout=60) as response:
         error: Any = exceptions.from_http_response(response)
     evidence = seen(error)
     assert (evidence.status, evidence.retry_after) == (429, 34.5)

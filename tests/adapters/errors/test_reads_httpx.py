@@ -10,7 +10,7 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -23,12 +23,12 @@ def package(request: pytest.FixtureRequest) -> Any:
 
 
 def get(package: Any, url: str) -> None:
-    with package.Client(timeout=0.2) as client:
+    with package.Client(timeout=patience()) as client:
         client.get(url).raise_for_status()
 
 
 def get_unread(package: Any, url: str) -> None:
-    with package.Client(timeout=0.2) as client, client.stream("GET", url) as response:
+    with package.Client(timeout=patience()) as client, client.stream("GET", url) as response:
         response.raise_for_status()
 
 

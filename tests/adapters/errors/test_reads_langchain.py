@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 from rung.adapters.errors.langchain import read
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Kind, Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ask(url: str) -> object:
-    model = ChatOpenAI(model="m", api_key="sk-x", base_url=f"{url}/v1", max_retries=0, timeout=0.2)  # type: ignore[arg-type]  # it takes a str too
+    model = ChatOpenAI(model="m", api_key="sk-x", base_url=f"{url}/v1", max_retries=0, timeout=patience())  # type: ignore[arg-type]  # it takes a str too
     return model.invoke("hi")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -28,7 +28,7 @@ class Answer(pydantic.BaseModel):
 
 
 def client_at(url: str) -> openai.OpenAI:
-    return openai.OpenAI(api_key="sk-x", base_url=f"{url}/v1", max_retries=0, timeout=0.2)
+    return openai.OpenAI(api_key="sk-x", base_url=f"{url}/v1", max_retries=0, timeout=patience())
 
 
 def ask(url: str) -> object:

@@ -11,7 +11,7 @@ import urllib3
 
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.failures import Phase
-from tests.adapters.errors.loopback import assert_survives_wrapping, raised_by
+from tests.adapters.errors.loopback import assert_survives_wrapping, patience, raised_by
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def get(url: str, *, unread: bool = False) -> Any:
-    with requests.Session() as session, session.get(url, timeout=0.2, stream=unread) as response:
+    with requests.Session() as session, session.get(url, timeout=patience(), stream=unread) as response:
         response.raise_for_status()
         return response.json()
 
 
 def get_lower(url: str) -> None:
     with urllib3.PoolManager() as pool:
-        pool.request("GET", url, retries=False, timeout=0.2)
+        pool.request("GET", url, retries=False, timeout=patience())
 
 
 def seen(error: BaseException) -> Evidence:
@@ -102,7 +102,7 @@ def test_the_standard_library_alone(provider: Provider) -> None:
     """The error of urllib needs no adapter: status, wait and class are read as of any exception."""
     provider.says(429, b"busy", retry_after="3")
 
-    error: Any = raised_by(lambda: urllib.request.urlopen(provider.url, timeout=1))
+    error: Any = raised_by(lambda: urllib.request.urlopen(provider.url, timeout=60))
     evidence = seen(error)
     error.close()
     assert (evidence.status, evidence.retry_after) == (429, 3.0)

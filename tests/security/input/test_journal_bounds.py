@@ -142,7 +142,7 @@ def test_a_store_that_hangs_is_told_with_a_number(tmp_path: Path) -> None:
     waiting = [journal.write(lambda _: None, lambda _: True) for _ in range(7)]
     journal.close(seconds=0.05)
     backend.gate.set()
-    first.result(10)
+    first.result(60)
     assert ["lost writes: 7, and up to 1" in text for text in told] == [True]
     for future in waiting:
         assert isinstance(future.exception(10), RungError)

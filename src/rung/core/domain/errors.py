@@ -31,7 +31,6 @@ BaseException, so that no `except Exception` of an agent swallows it:
 └── _StopRequest                 stops the threads of a fan-out: engine/gather
 
 Signals inside one package, never seen by a caller:
-    TomlError                    core/text/toml_document: a text is not TOML; becomes a FileError or a ConfigError
     HookBlocked                  adapters/system/user_hooks: a hook rejected the attempt
     RungNotApplicable            gateway/body_rewriter: a rung cannot be applied to this body
     RequestRejected              gateway/keys: a request is rejected before it is forwarded
