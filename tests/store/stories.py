@@ -77,6 +77,7 @@ going_on = st.one_of(
     st.builds(ev.CheckpointTaken, at, st.integers(0, 5), texts),
     st.builds(ev.RolledBack, at, st.integers(0, 5), texts),
     st.builds(ev.ModelRestored, at, texts, texts),
+    st.builds(ev.SessionSwitched, at, texts, texts),
     st.builds(ev.Crashed, at, texts, texts),
 )
 endings = st.one_of(

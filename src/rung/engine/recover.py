@@ -199,8 +199,11 @@ def new_run(
     session = ports.get("session")
     if session is not None:
         pinned = _pinned_model(JournalPorts.of(ports.get("journal")).interventions, session.id)
-        session.model = pinned or session.model or request.model
-        request = request.replace(model=session.model)
+        if pinned:
+            session.model = pinned
+            request = request.replace(model=pinned)
+        elif began is None:  # else the first attempt was already made, with the request as it is
+            request = session.first_request(request)
     run = RecoveryRun()
     resolved_policy = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(run_attributes(resolved_policy, ports, idempotent=request.idempotent))

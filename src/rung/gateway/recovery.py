@@ -90,8 +90,9 @@ async def _recover(
     rewriter = BodyRewriter(proxied, policy, summarise)
     progress = _Progress(proxied, policy)
     request = rewriter.first
-    if session.model and session.model != inbound.model:
-        request = rewriter.on_model(session.model)
+    was_attempted = first is not None and first.ended > first.began
+    if session.model and session.model != inbound.model and not was_attempted:
+        request = rewriter.on_model(session.model)  # a call in flight during a switch follows it when it fails
     if nudge:
         request = rewriter.with_nudge(request, nudge)
 

@@ -219,6 +219,14 @@ class ModelRestored(NamedTuple):
     agent: str
 
 
+class SessionSwitched(NamedTuple):
+    """Another call of the session was handed over from this call's model or agent: following it takes no try."""
+
+    at: float
+    model: str
+    agent: str
+
+
 class Crashed(NamedTuple):
     """A listener, hook, check or checkpoint raised an error. An attempt whose check raised is not a success."""
 
@@ -256,6 +264,7 @@ Event: TypeAlias = (
     | CheckpointTaken
     | RolledBack
     | ModelRestored
+    | SessionSwitched
     | Crashed
     | Cancelled
     | Closed

@@ -57,6 +57,7 @@ class Incident:
     entered_at: Mapping[int, float] = _EMPTY
     exhausted: frozenset[int] = frozenset()
     session_used: tuple[tuple[str, int], ...] = ()
+    session_target: tuple[str, str] | None = None  # model and agent that the session was handed over to
     path: tuple[int, ...] = ()  # the rungs used, lowest first
     decision: ev.Decision | None = None
     active_decision: ev.Decision | None = None  # the decision that built the current request; never a retry
@@ -207,6 +208,9 @@ class Incident:
         if self.request is not None:
             self.request = self.request.replace(model=event.model, agent=event.agent)
 
+    def _session_switched(self, event: ev.SessionSwitched) -> None:
+        self.session_target = (event.model, event.agent)
+
     def _crashed(self, event: ev.Crashed) -> None:
         pass
 
@@ -233,6 +237,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.CheckpointTaken: Incident._checkpoint_taken,  # noqa: SLF001
     ev.RolledBack: Incident._rolled_back,  # noqa: SLF001
     ev.ModelRestored: Incident._model_restored,  # noqa: SLF001
+    ev.SessionSwitched: Incident._session_switched,  # noqa: SLF001
     ev.Crashed: Incident._crashed,  # noqa: SLF001
     ev.Cancelled: Incident._cancelled,  # noqa: SLF001
     ev.Closed: Incident._closed,  # noqa: SLF001

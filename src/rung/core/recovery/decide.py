@@ -155,10 +155,26 @@ def _is_exhausted(incident: Incident, policy: Policy, index: int, now: float) ->
     if rung.spent_with and _is_exhausted(incident, policy, policy.ladder.index(rung.spent_with), now):
         return True
     used = incident.tries_used.get(index, 0)
-    if rung.scope is RungScope.SESSION:
-        used += dict(incident.session_used).get(rung.name, 0)
+    if not (rung.action in HANDOVER_ACTIONS and _can_follow_session(incident, policy)):
+        used += _used_by_session(incident, rung)
     timed_out = _has_timed_out(rung, incident.entered_at.get(index, now), now)
     return index in incident.exhausted or used >= rung.tries or timed_out
+
+
+def _used_by_session(incident: Incident, rung: Rung) -> int:
+    """Return the tries of a rung that earlier calls of the session have used."""
+    return dict(incident.session_used).get(rung.name, 0) if rung.scope is RungScope.SESSION else 0
+
+
+def _can_follow_session(incident: Incident, policy: Policy) -> bool:
+    """Whether the session was handed over to a model or agent that this call knows and has not tried yet."""
+    target, request = incident.session_target, incident.request
+    if target is None or request is None:
+        return False
+    model, agent = target
+    is_known = model == request.model or policy.model(model) is not None
+    is_known = is_known and (agent == request.agent or agent in policy.agents)
+    return is_known and (model not in incident.models or agent not in incident.agents)
 
 
 def _why_not_retry(
@@ -364,6 +380,13 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
     """Return the model and agent to hand over to; None if none is left."""
     request = incident.request
     assert request is not None  # noqa: S101  # checked by _why_not_rung
+    if _can_follow_session(incident, policy):
+        followed = incident.session_target
+        assert followed is not None  # noqa: S101  # checked above
+        if failure.kind is not Kind.QUOTA_EXHAUSTED or not policy.costs_more(followed[0], request.model):
+            return followed
+        if _used_by_session(incident, rung) >= rung.tries:
+            return None  # a switch of its own would be one more than the session has
     agent = next((name for name in policy.agents if name not in incident.agents), None)
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = _next_model(incident, failure, policy, rung)

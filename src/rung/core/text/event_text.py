@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         | ev.CheckpointTaken
         | ev.RolledBack
         | ev.ModelRestored
+        | ev.SessionSwitched
     )
 
 
@@ -104,6 +105,8 @@ def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
             return EventText("note", "rolled back", f"to {reference}")
         case ev.ModelRestored(model=model, agent=agent):
             return EventText("note", "back to", model or agent or "the first model")
+        case ev.SessionSwitched(model=model, agent=agent):
+            return EventText("note", "session", f"is on {model or agent} already")
 
 
 def _failure_details(event: ev.AttemptFailed) -> tuple[str, ...]:

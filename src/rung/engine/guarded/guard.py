@@ -68,7 +68,10 @@ class GuardedFunction:
     def open_run(self, args: tuple[Any, ...], began: float | None) -> RecoveryRun:
         """Open a run for one call."""
         run = self.run_class()
-        run.open(args[0] if args and isinstance(args[0], Request) else None, began or run.clock.now())
+        request = args[0] if args and isinstance(args[0], Request) else None
+        if request is not None and run.session is not None and began is None:
+            request = run.session.first_request(request)
+        run.open(request, began or run.clock.now())
         return run
 
     def recover_call(

@@ -241,7 +241,13 @@ class RecoveryRun:
         if self.policy.learn and self.incident.decision is None:
             self._suggest_remedy(failure)
         now = self.clock.now()
-        return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+        if self.session is None:
+            return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+        with self.session.lock:  # calls of one session in several threads: the session switches once
+            target = self.session.target_of(self.incident)
+            if target is not None:
+                self.append(ev.SessionSwitched(now, *target))
+            return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
 
     def _suggest_remedy(self, failure: Failure) -> None:
         """Look up the rung that resolved this failure before, and record it as a hint."""
@@ -259,7 +265,10 @@ class RecoveryRun:
     def append_decision(self, decision: D, now: float | None = None) -> D:
         """Append a decision. A scheduled retry is charged to the retry budget now, not when it runs."""
         self.previous_decision = self.incident.active_decision
+        tries = self.incident.tries_used.get(decision.rung, 0)
         self.append(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
+        if self.session is not None and self.incident.tries_used.get(decision.rung, 0) > tries:
+            self.session.record_try(self.incident, decision, self.policy.ladder.rungs[decision.rung])
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
             self.retry_budget.charge(self.incident.failure.kind)
         return decision
