@@ -57,7 +57,8 @@ def _attempt_number(event: ev.Event, incident: Incident) -> int:
     """Return the number of the attempt that an event is about; the incident may be ahead of it."""
     if not isinstance(event, ev.AttemptFailed):
         return incident.attempts
-    return next((n for n, failure in enumerate(incident.failures, 1) if failure is event.failure), incident.attempts)
+    failures = list(enumerate(incident.failures, 1))  # equal failures can be one object: the last one is meant
+    return next((n for n, failure in reversed(failures) if failure is event.failure), incident.attempts)
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:
@@ -73,10 +74,14 @@ def _print_line(mark: str, subject: str, rest: str) -> None:
 def _json_line(event: ev.Event, _: Incident) -> None:
     import json
 
+    from rung.adapters.system.command_output import OutputClosed
     from rung.core.domain.event_codec import to_json
 
-    sys.stdout.write(json.dumps(to_json(event)) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps(to_json(event)) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # stops the run, as the end of a pipe stops any program
+        raise OutputClosed from None
 
 
 def terminal_asker() -> Any:

@@ -150,7 +150,9 @@ class PipelineRun:
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
         run = await asyncio.to_thread(self._stage_run_id, stage.id)
-        return await recovery.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
+        return await recovery.recover(
+            agent, request, policy=policy, journal=journal, run_id=run, close_when_stopped=True, **ports
+        )
 
     def _stage_run_id(self, stage: str) -> str:
         """Return the run id of a stage: that of a passed or interrupted run, or a new one after a failed run."""

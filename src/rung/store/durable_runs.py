@@ -24,6 +24,16 @@ LEASE_SECONDS: Final = 30.0
 MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
 
 
+class RunRow(NamedTuple):
+    """Run as stored; `result` is None while it is open."""
+
+    id: str
+    task: str
+    arguments: Any
+    result: Any
+    owned: bool
+
+
 class OpenRunRow(NamedTuple):
     """Run that has not ended."""
 
@@ -106,6 +116,15 @@ class DurableRunStore:
         """Return the result of an ended run without claiming it; None when it is open or does not exist."""
         rows = self.journal.read("SELECT result FROM run WHERE id = ? AND state = 'done'", (run,))
         return json.loads(rows[0][0]) if rows else None
+
+    def find(self, run: str) -> RunRow | None:
+        """Return a run without claiming it; None when it does not exist."""
+        rows = self.journal.read("SELECT task, arguments, state, result, owner, lease FROM run WHERE id = ?", (run,))
+        if not rows:
+            return None
+        ((task, arguments, state, result, owner, lease),) = rows
+        owned = bool(owner) and self.now() < lease and not is_gone(owner)
+        return RunRow(run, task, json.loads(arguments), json.loads(result) if state == "done" else None, owned)
 
     def ids_below(self, name: str) -> list[str]:
         """Return the ids of the runs that start with this name and a slash."""
@@ -194,13 +213,16 @@ class DurableRunLease:
 
     def release(self) -> None:
         """Release an unfinished run, so that another process can claim it at once."""
+        self._release().result()
+
+    def _release(self) -> DurableFuture[None]:
         now = self.runs.now()
 
         def work(connection: BackendConnection) -> None:
             self._renew_or_raise(connection, now, "")
             connection.execute("UPDATE run SET owner = '', lease = 0 WHERE id = ?", (self.run,))
 
-        self.runs.journal.write(work, lambda _: True).result()
+        return self.runs.journal.write(work, lambda _: True)
 
     def _renew_or_raise(self, connection: BackendConnection, now: float, assignments: str) -> None:
         """Renew the lease in the caller's transaction; raise LeaseLost when another process claimed the run."""
@@ -239,8 +261,10 @@ class DurableRunLease:
         self._renewer.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
+        if any(error) and self.done is None:  # stopped: a later call can claim the run at once
+            self._release()
 
     def _renew_until_stopped(self) -> None:
         """Renew the lease periodically; stop when it is lost, since the next write raises LeaseLost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,11 @@ class CommandInput:
         if descriptor is not None:
             threading.Thread(target=self._read, args=(descriptor,), daemon=True).start()
 
+    @property
+    def size(self) -> int:
+        """Number of bytes that have arrived."""
+        return self._size
+
     def text(self, seconds: float | None = 0.0) -> str:
         """Return the start of the input as text, once it has ended or after `seconds` (None: only then)."""
         with self._changed:
@@ -44,6 +50,13 @@ class CommandInput:
                 return
             yield chunk
             at += len(chunk)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the whole input; waits for its end."""
+        made = hashlib.sha256()
+        for chunk in self.chunks():
+            made.update(chunk)
+        return made.hexdigest()
 
     def insert_into(self, prompt: str, text: str) -> Iterator[bytes]:
         """Yield the prompt with the input in place of its text, which may be cut or not be UTF-8."""

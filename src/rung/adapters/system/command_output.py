@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS: Final = 2.0  # for a grandchild that holds the pipe open
 MAX_MEMORY_BYTES: Final = 1 << 20  # of the bytes that are kept; the rest is in a temporary file
+MAX_LINE_BYTES: Final = 1 << 16  # of a line that is shown again
 MAX_TEXT_BYTES: Final = 8 << 20  # of the text: its start and its end
 
 
@@ -35,6 +36,12 @@ class OutputText(str):
         shutil.copyfileobj(self._bytes, file)
 
 
+class OutputClosed(KeyboardInterrupt):
+    """Nobody reads the output any more, as after `| head`: the run is stopped, as Ctrl-C stops it."""
+
+    exit_code = 141  # as a shell reports SIGPIPE
+
+
 class KeptBytes(tempfile.SpooledTemporaryFile[bytes]):
     """Bytes that nobody closes: they are needed as long as the text or the command is."""
 
@@ -42,15 +49,81 @@ class KeptBytes(tempfile.SpooledTemporaryFile[bytes]):
         self.close()
 
 
+class ShownOutput:
+    """Output of several attempts that is shown as it arrives: what an earlier attempt has shown is not shown again.
+
+    Where a later attempt writes something else, its output is shown from the start of that line.
+    """
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._known = KeptBytes(MAX_MEMORY_BYTES)  # the output of the last attempt, as far as it was shown
+        self._attempt = 0
+        self.is_at_line_start = True
+
+    def next_attempt(self) -> Callable[[bytes], object]:
+        """Return a function that shows the output of the next attempt. Late output of earlier attempts is dropped."""
+        self._attempt += 1
+        number, at = self._attempt, 0
+
+        def show(chunk: bytes) -> None:
+            nonlocal at
+            if number == self._attempt:
+                at += self._show(at, chunk)
+
+        return show
+
+    def _show(self, at: int, chunk: bytes) -> int:
+        """Show what is new in the chunk at this position of the attempt's output. Return its length."""
+        self._known.seek(at)
+        known = self._known.read(len(chunk))
+        same = _common_length(known, chunk)
+        if same == len(chunk):
+            return same
+        if same < len(known):  # another text than before
+            self._known.truncate(at + same)
+            line = self._line_before(at + same)
+            self._put((b"" if self.is_at_line_start else b"\n") + line)
+        self._known.seek(at + same)
+        self._known.write(chunk[same:])
+        self._put(chunk[same:])
+        return len(chunk)
+
+    def _line_before(self, at: int) -> bytes:
+        start = max(0, at - MAX_LINE_BYTES)
+        self._known.seek(start)
+        return self._known.read(at - start).rpartition(b"\n")[2]
+
+    def _put(self, chunk: bytes) -> None:
+        if chunk:
+            self._write(chunk)
+            self.is_at_line_start = chunk.endswith(b"\n")
+
+
+def _common_length(one: bytes, other: bytes) -> int:
+    """Return the number of bytes at the start in which both are equal."""
+    if other.startswith(one):
+        return len(one)
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
 class OutputReader:
     """Background reader of a pipe. Its text is the last `tail` bytes, or the start and the end of all of them."""
 
     def __init__(
-        self, pipe: IO[bytes] | None, show: Callable[[bytes], object] | None, tail: int = 0, *, keep: bool = False
+        self,
+        pipe: IO[bytes] | None,
+        show: Callable[[bytes], object] | None,
+        tail: int = 0,
+        *,
+        keep: bool = False,
+        on_closed: Callable[[], object] | None = None,
     ) -> None:
         assert pipe is not None  # noqa: S101  # opened as a pipe
         self._pipe = pipe
         self._show = show
+        self._on_closed = on_closed
+        self.is_closed = False  # the output cannot be shown any more
         self._head_size, self._tail_size = (0, tail) if tail else (MAX_TEXT_BYTES // 2, MAX_TEXT_BYTES // 2)
         self._head, self._tail = bytearray(), bytearray()
         self._size = 0
@@ -70,7 +143,16 @@ class OutputReader:
                 if self.kept is not None:
                     self.kept.write(chunk)
                 if self._show is not None:
-                    self._show(chunk)
+                    self._try_to_show(self._show, chunk)
+
+    def _try_to_show(self, show: Callable[[bytes], object], chunk: bytes) -> None:
+        try:
+            show(chunk)
+        except (OSError, ValueError):  # its reader is gone, or the file was closed
+            self._show = None
+            self.is_closed = self._on_closed is not None
+            if self._on_closed is not None:
+                self._on_closed()
 
     def text(self) -> str:
         """Return what was read. Does not wait for a grandchild that holds the pipe open."""

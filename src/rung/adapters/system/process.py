@@ -13,18 +13,21 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.adapters.system.command_input import CommandInput
-from rung.adapters.system.command_output import OutputReader, OutputText
+from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
+from rung.adapters.system.step_file import STEPS_VARIABLE
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
 from rung.core.text.json_in_text import parse_json_object
+from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rung.adapters.system.step_file import StepFile
     from rung.core.domain.request import Request
 
 STDIN: Final = 0
@@ -44,12 +47,15 @@ class AgentCommand:
     """
 
     by_agent: Mapping[str, Sequence[str]]
-    show_output: Callable[[bytes], object] | None = None
+    show_output: Callable[[], Callable[[bytes], object]] | None = None  # called once for each attempt
     show_errors: Callable[[bytes], object] | None = None
     given: CommandInput = field(default_factory=lambda: CommandInput(None))
     given_text: str = ""  # what stands for the input in the first request's prompt
     terminal: bool = False
     guard: bool = True
+    launch: Callable[[Sequence[str]], Sequence[str]] | None = None  # wraps a command line
+    keep_output: Callable[[str], object] | None = None  # gets the output of each attempt, however it ended
+    steps: StepFile | None = None  # in which the command reports its completed steps
 
     def __post_init__(self) -> None:
         for command in self.by_agent.values():
@@ -63,15 +69,22 @@ class AgentCommand:
         has_text = bool(request.prompt) and not uses_placeholder(template, RECOVERY_PLACEHOLDER)
         stdin = self.given.insert_into(request.prompt, self.given_text) if has_text else self.given.chunks()
         process = RunningProcess(
-            argv,
+            argv if self.launch is None else self.launch(argv),
             None if self.terminal and not has_text else stdin,
-            self.show_output,
+            None if self.show_output is None else self.show_output(),
             self.show_errors,
             guard=self.guard,
             keep_bytes=self.show_output is None,
-            env={**os.environ, **variables},
+            poll=None if self.steps is None else self.steps.report_new,
+            env={**os.environ, **variables, **({} if self.steps is None else {STEPS_VARIABLE: self.steps.path})},
         )
-        return process.result()
+        try:
+            return process.result()
+        finally:
+            if self.keep_output is not None:
+                self.keep_output(process.output_text())
+            if self.steps is not None:
+                self.steps.report_new(final=True)
 
 
 class Completed(NamedTuple):
@@ -121,15 +134,19 @@ class RunningProcess:
         guard: bool = True,
         keep: int = 0,
         keep_bytes: bool = False,
+        poll: Callable[[], object] | None = None,
         **places: Any,
     ) -> None:
+        self._poll = poll  # called about every second while it runs
         self._own_group = own_group
         self._has_terminal = stdin is None
         self._guardian: ProcessGuardian | None = None
         try:
             with deferred_signals():  # one between the start and the guardian's word would leave the command behind
                 self.process = self._start(argv, stdin, guard=own_group and guard, **places)
-                self._output = OutputReader(self.process.stdout, show_output, keep, keep=keep_bytes)
+                self._output = OutputReader(
+                    self.process.stdout, show_output, keep, keep=keep_bytes, on_closed=self.terminate
+                )
                 self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES)
                 if stdin is not None:
                     chunks = (stdin.encode("utf-8", "surrogateescape"),) if isinstance(stdin, str) else stdin
@@ -175,7 +192,14 @@ class RunningProcess:
             self.terminate()
             raise
         self._release()
-        return Completed(code, self._output.text(), self._errors.text())
+        output = self._output.text()
+        if self._output.is_closed:
+            raise OutputClosed
+        return Completed(code, output, self._errors.text())
+
+    def output_text(self) -> str:
+        """Return what it has written to standard output so far."""
+        return self._output.text()
 
     def _wait(self, seconds: float | None) -> int:
         if not self._has_terminal:
@@ -193,6 +217,8 @@ class RunningProcess:
             left = WAIT_SLICE_SECONDS if until is None else until - time.monotonic()
             with suppress(subprocess.TimeoutExpired):
                 return self.process.wait(max(0.0, min(left, WAIT_SLICE_SECONDS)))
+            if self._poll is not None:
+                self._poll()
         return self.process.wait(0.0)
 
     def terminate(self) -> None:
@@ -260,11 +286,21 @@ def terminate_group(process: subprocess.Popen[bytes]) -> None:
     """Terminate a process group: SIGTERM first, then SIGKILL. A second Ctrl-C or signal ends the grace period."""
     try:
         _signal_group(process, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
+        _wait_for_grace(process)
     finally:
         _signal_group(process, signal.SIGKILL)
         process.wait()
+
+
+def _wait_for_grace(process: subprocess.Popen[bytes]) -> None:
+    """Wait for its end. The time limit of the attempt, which strikes every second, does not shorten the grace period."""
+    until = time.monotonic() + GRACE_SECONDS
+    while (left := until - time.monotonic()) > 0:
+        try:
+            process.wait(left)
+        except (subprocess.TimeoutExpired, AttemptInterrupt):
+            continue
+        return
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, print_json
+from rung.cli.run.named_run import TASK, command_to_type
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rung.store.durable_runs import OpenRunRow
+
+STOPPED: Final = "waits for its command"
 
 
 @click.command(short_help="Resume runs that a crash interrupted.")
@@ -30,7 +33,8 @@ def command(
     """Resume interrupted runs that no live process owns: all of them, or RUN.
 
     A run of a task (`@rung.durable.task`) resumes in this process, after its recorded steps, once the module that
-    registers it is imported. A run of a call in a program resumes when the program makes the call again.
+    registers it is imported. A run of a call in a program resumes when the program makes the call again. A run of
+    `rung run --run-id` resumes when its command is typed again: it is printed.
     """
     from rung.engine.durable.tasks import TASKS, start_blocking
 
@@ -53,6 +57,8 @@ def command(
                     }
                 except Exception as error:  # noqa: BLE001  # the other runs are still resumed
                     row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
+            if state == STOPPED:
+                row |= command_to_type(open_run.arguments)
             rows.append(row)
             if not as_json:
                 _print_run(row)
@@ -74,11 +80,13 @@ def _import_module(module: str) -> None:
 def _state(run: OpenRunRow, tasks: dict[str, Any]) -> str:
     if run.owned:
         return "running"
+    if run.task == TASK:
+        return STOPPED
     if not run.task:
         return "waits for its caller"
     return "left" if run.task in tasks else "task not imported"
 
 
 def _print_run(row: dict[str, Any]) -> None:
-    detail = row.get("error") or row.get("result", "")
+    detail = row.get("error") or row.get("command") or row.get("result", "")
     click.echo(f"{row['run']}  {row['task'] or '-'}  {click.style(row['state'], bold=True)}  {detail}".rstrip())

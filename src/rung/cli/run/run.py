@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED
+from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.core.policy.policy import TEMPLATES
 
 if TYPE_CHECKING:
-    from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
-    from rung.engine.recover import RunPorts
     from rung.store.journal.journal import Journal
-
-INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
 
 EPILOG = """\b
 The command gets your standard input. When it fails, the ladder decides how to run it again; the recovery
@@ -31,7 +26,7 @@ by the model. A fallback is another command that takes over.
 
 \b
 Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
-143 by SIGTERM, 129 by SIGHUP.
+143 by SIGTERM, 129 by SIGHUP, 5 another process runs this --run-id, 6 another process has taken it over.
 Standard output gets the output of a successful run; otherwise the output contract, as JSON."""
 
 
@@ -68,6 +63,11 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option(
     "--run-id", metavar="ID", help="Id of a durable run: after a crash, the same command with the same id resumes it."
 )
+@click.option(
+    "--idempotent/--not-idempotent",
+    default=None,
+    help="Whether the command may run again after an attempt that was cut off (default: with --check or --judge).",
+)
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
 @click.option(
     "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
@@ -90,70 +90,38 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             _run(command_line, options)
     except EndRequested as end:  # before the run started, or after its end
         sys.exit(end.exit_code)
+    except RunOwnedElsewhere as error:
+        click.echo(f"rung: {error}", err=True)
+        sys.exit(CLAIM_BLOCKED)
+    except LeaseLost:
+        click.echo(f"rung: run {options['run_id']!r} was taken over by another process", err=True)
+        sys.exit(LEASE_EXPIRED)
 
 
 def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
-    from rung.adapters.system.command_input import CommandInput
-    from rung.adapters.system.foreground import is_foreground
-    from rung.adapters.system.process import STDIN, AgentCommand
-    from rung.adapters.system.user_hooks import hooked
-    from rung.cli.event_printer import listener, terminal_asker
-    from rung.cli.run.run_checks import combine_checks, find_notes, load_stop_and_hooks, log_path, required_programs
-    from rung.core.domain.request import Request
-    from rung.engine.durable import recovery
-    from rung.engine.recover import recover_sync
-    from rung.wiring.completion_checks import output_check
+    from rung.adapters.system.command_output import OutputClosed
+    from rung.cli.run.run_checks import load_stop_and_hooks, required_programs
+    from rung.cli.run.run_output import RunOutput
+    from rung.cli.run.supervised_run import SupervisedRun
 
     stop, hooks = load_stop_and_hooks(options)
     agents = required_programs(command_line, stop, options)
+    output = RunOutput(as_json=options["as_json"], stream=options["stream"])
     journal = _open_journal(options)
-    policy = _policy(options, journal)
-    policy = policy.replace(agents=tuple(filter(None, agents)), report=policy.report or _default_report(options))
-    streaming = options["stream"] if options["stream"] is not None else sys.stdout.isatty()
-    has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    given = CommandInput(None if sys.stdin is None or has_terminal else STDIN)
-    # A durable run is known by its input; any other starts while its input still arrives.
-    stdin = given.text(INPUT_SECONDS if options["run_id"] is None else None)
-    attempt = AgentCommand(
-        by_agent=agents,
-        show_output=_writer(sys.stdout) if streaming and not options["as_json"] else None,
-        show_errors=_writer(sys.stderr),
-        given=given,
-        given_text=stdin,
-        terminal=has_terminal and is_foreground(STDIN),
-        guard=options["guard"],
-    )
-    ask = options["ask"] if options["ask"] is not None else has_terminal and sys.stderr.isatty()
-    model = policy.models[0].name if policy.models else ""
-    request = Request(prompt=stdin, model=model, params={"stdin": stdin}, agent="")
-    ports: RunPorts = {"listeners": [listener(policy, as_json=options["as_json"])], "notes": find_notes(options)}
-    ports["check"] = combine_checks(_check(options), output_check(stop, stdin, Path.cwd()))
-    if options["ask_service"] and journal is not None:
-        ports["ask"] = journal.operator_prompt()
-    elif ask and not policy.unattended:
-        ports["ask"] = terminal_asker()
-    if options["checkpoint"]:
-        from rung.adapters.system.git import GitCheckpoint
-
-        ports["checkpoint"] = GitCheckpoint()
-    work = hooked(attempt, hooks, log=log_path()) if hooks else attempt
     try:
-        if options["run_id"] is None or journal is None:  # a run with an id has a journal
-            outcome = recover_sync(work, request, policy=policy, journal=journal, **ports)
-        else:
-            outcome = recovery.recover_sync(
-                work, request, policy=policy, journal=journal, run_id=options["run_id"], **ports
-            )
-        code = EXIT_CODES[outcome.status]
-    except KeyboardInterrupt as stop:
-        code = getattr(stop, "exit_code", INTERRUPTED)
-        if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
-            sys.exit(code)
-        outcome = stop.__dict__["__rung_outcome__"]
+        policy = _policy(options, journal)
+        policy = policy.replace(agents=tuple(filter(None, agents)), report=policy.report or _default_report(options))
+        run = SupervisedRun(
+            agents=agents, policy=policy, journal=journal, stop=stop, hooks=hooks, output=output, options=options
+        )
+        outcome, code = run.recover()
     finally:
         if journal is not None:
             journal.close()
-    _print(outcome, streamed=streaming, as_json=options["as_json"])
+    try:
+        output.print_outcome(outcome)
+    except OutputClosed as closed:
+        code = code or closed.exit_code
     sys.exit(code)
 
 
@@ -211,46 +179,3 @@ def _open_journal(options: dict[str, Any]) -> Journal | None:
             raise
         click.echo(f"rung: no journal is written: {error}", err=True)
         return None
-
-
-def _check(options: dict[str, Any]) -> Any:
-    words = options["check_command"]
-    if words is None:
-        return None
-
-    def check(_: str) -> Any:
-        from rung.adapters.system.process import run_command
-        from rung.core.classify.evidence import clip
-        from rung.core.domain.failures import Evidence, Kind, Phase
-
-        done = run_command(words)
-        if done.code == 0:
-            return None
-        output = clip((done.output + done.errors).strip(), 4_096)
-        text = f"`{words}` exited {done.code}"
-        return Evidence(text=text, output=output, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
-
-    return check
-
-
-def _writer(stream: Any) -> Any:
-    def write(chunk: bytes) -> None:
-        stream.buffer.write(chunk)
-        stream.flush()
-
-    return write
-
-
-def _print(outcome: Outcome[str], *, streamed: bool, as_json: bool) -> None:
-    from rung.adapters.system.command_output import OutputText
-
-    if as_json:
-        click.echo(json.dumps({"name": "outcome", **outcome.to_dict(), "output": outcome.value}))
-        return
-    if isinstance(outcome.value, OutputText) and not streamed:
-        sys.stdout.flush()
-        outcome.value.copy_to(sys.stdout.buffer)
-    elif outcome.value is not None and not streamed:
-        click.echo(outcome.value.encode(), nl=False)  # bytes: the command's own output is not changed
-    if not outcome.ok:
-        click.echo(json.dumps(outcome.to_dict(), indent=2))

@@ -90,6 +90,26 @@ def show_hook_crashes() -> None:
             click.echo(f"rung: a hook failed {times} in earlier runs. Last: {what}. Log: {path}", err=True)
 
 
+def command_check(words: str | None) -> Callable[[str], Any] | None:
+    """Return a check that runs a command: its failure is a failed test. None if there is no command."""
+    if words is None:
+        return None
+
+    def check(_: str) -> Any:
+        from rung.adapters.system.process import run_command
+        from rung.core.classify.evidence import clip
+        from rung.core.domain.failures import Evidence, Kind, Phase
+
+        done = run_command(words)
+        if done.code == 0:
+            return None
+        output = clip((done.output + done.errors).strip(), 4_096)
+        text = f"`{words}` exited {done.code}"
+        return Evidence(text=text, output=output, exit_code=done.code, finding=Kind.TEST_FAILURE, phase=Phase.RESULT)
+
+    return check
+
+
 def combine_checks(*checks: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
     """Combine checks into one that returns the first finding; None if there are no checks."""
     given = [check for check in checks if check is not None]

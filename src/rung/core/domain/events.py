@@ -186,7 +186,10 @@ class Answered(NamedTuple):
 
 
 class Ordered(NamedTuple):
-    """A person intervened: `retry` at once, optionally with another model or prompt, or `cancel`."""
+    """A person intervened: `retry` at once, optionally with another model or prompt, or `cancel`.
+
+    With `suspend`, a durable run was stopped from outside; it stays open.
+    """
 
     at: float
     action: str

@@ -166,16 +166,18 @@ async def recover(
     run_id: str,
     journal: DurableJournal,
     policy: Policy | str = "task",
+    close_when_stopped: bool = False,
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
     """Attempt a request with durable recovery. Called again with the same `run_id`, it continues where it stopped.
 
-    For a run that has ended, return its recorded outcome. See `rung.recover` for the other arguments.
+    A run that is cancelled or stopped by Ctrl-C stays open, unless `close_when_stopped`. For a run that has ended, return its
+    recorded outcome. See `rung.recover` for the other arguments.
     """
     from asyncio import to_thread
 
     claim, events = await to_thread(_claim, run_id, journal)
-    run, durable = await to_thread(_open_run, claim, request, policy, ports)
+    run, durable = await to_thread(_open_run, claim, request, policy, ports, close_when_stopped=close_when_stopped)
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
@@ -192,11 +194,12 @@ def recover_sync(
     run_id: str,
     journal: DurableJournal,
     policy: Policy | str = "task",
+    close_when_stopped: bool = False,
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
     """Attempt a request with durable recovery, blocking."""
     claim, events = _claim(run_id, journal)
-    run, durable = _open_run(claim, request, policy, ports)
+    run, durable = _open_run(claim, request, policy, ports, close_when_stopped=close_when_stopped)
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
@@ -216,10 +219,11 @@ def _claim(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Eve
 
 
 def _open_run(
-    claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts
+    claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts, *, close_when_stopped: bool
 ) -> tuple[RecoveryRun, DurableRecovery]:
     run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
     run.attempt_recorder = durable = DurableRecovery(claim, run)
+    run.stays_open = not close_when_stopped
     return run, durable
 
 

@@ -62,6 +62,7 @@ _BAD: Final = CallVerdict.BAD
 _NEUTRAL: Final = CallVerdict.NEUTRAL
 _TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
+SUSPEND: Final = "suspend"  # action of the event `ordered` of a durable run that was stopped from outside
 # Frequent events are created without the constructor of their class, which costs three times as much.
 _event: Final = tuple.__new__
 
@@ -96,6 +97,7 @@ class RecoveryRun:
     retry_budget: RetryBudget | None = None
     session: Session | None = None
     attempt_recorder: AttemptRecorder | None = None  # set for durable runs
+    stays_open: bool = False  # a run that is stopped can be resumed later
     attempt_hooks: AttemptHooks | None = None
     notes: Notes | None = None
     is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
@@ -301,22 +303,31 @@ class RecoveryRun:
         self._propagate()
 
     def record_cancelled(self, reason: str = "stopped from outside") -> None:
-        """Record and publish a cancellation or Ctrl-C. `recover` waits for the append in `last_append`."""
+        """Record and publish a cancellation or Ctrl-C. `recover` waits for the append in `last_append`.
+
+        A run that can be resumed stays open in the journal: only its caller and the listeners are told that it has ended here.
+        """
         if self.incident.status is not None:
             return
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.record(self.permit, self.began, now, _NEUTRAL)
-        self.append(ev.Cancelled(now, reason))
-        self._propagate()
         first = self.published
-        new_events = self.drain()
+        if self.stays_open:
+            self.append(ev.Ordered(now, SUSPEND, "its caller"))
+            new_events = self.drain()
+            self.append(ev.Cancelled(now, reason))
+            self.published = len(self.log)
+        else:
+            self.append(ev.Cancelled(now, reason))
+            new_events = self.drain()
+        self._propagate()
         if self.journal is not None:
             try:
                 self.last_append = self.journal.append(self.incident.id, first, new_events)
             except Exception as error:  # the caller is being cancelled: do not delay it
                 self.record_crash("journal", error)
-        self.notify(new_events)
+        self.notify([*new_events, self.log[-1]] if self.stays_open else new_events)
 
     def outcome(self) -> Outcome[Any]:
         """Build the outcome."""

@@ -1,0 +1,136 @@
+"""One supervised command: its agents, ports and request, and the recovery that runs it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rung.adapters.system.command_input import CommandInput
+from rung.adapters.system.foreground import is_foreground
+from rung.adapters.system.process import STDIN, AgentCommand
+from rung.adapters.system.step_file import StepFile
+from rung.adapters.system.user_hooks import hooked
+from rung.cli.event_printer import listener, terminal_asker
+from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
+from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path
+from rung.core.domain.request import Request
+from rung.engine.durable import recovery
+from rung.engine.recover import recover_sync
+from rung.wiring.completion_checks import output_check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rung.adapters.system.user_hooks import CommandHook
+    from rung.cli.run.run_output import RunOutput
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.policy import Policy
+    from rung.engine.recover import RunPorts
+    from rung.store.journal.journal import Journal
+
+INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
+
+
+@dataclass(kw_only=True)
+class SupervisedRun:
+    """A command to supervise, with the options of the command line."""
+
+    agents: Mapping[str, Sequence[str]]
+    policy: Policy
+    journal: Journal | None
+    stop: dict[str, Any]
+    hooks: Sequence[CommandHook]
+    output: RunOutput
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        self._given = CommandInput(None if sys.stdin is None or self._has_terminal else STDIN)
+        # A durable run is known by its input; any other starts while its input still arrives.
+        self._text = self._given.text(INPUT_SECONDS if self.options["run_id"] is None else None)
+
+    def recover(self) -> tuple[Outcome[str], int]:
+        """Run the command to its end. Return the outcome and the exit code."""
+        ports = self._ports()
+        run_id, process = self._claim("ask" in ports)
+        model = self.policy.models[0].name if self.policy.models else ""
+        request = Request(
+            prompt=self._text, model=model, params={"stdin": self._text}, agent="", idempotent=self._is_idempotent
+        )
+        attempt: Any = self._attempt(process)
+        attempt = hooked(attempt, self.hooks, log=log_path()) if self.hooks else attempt
+        try:
+            if self.journal is None or process is None:
+                outcome = recover_sync(attempt, request, policy=self.policy, journal=self.journal, **ports)
+            else:
+                outcome = recovery.recover_sync(
+                    attempt, request, policy=self.policy, journal=self.journal, run_id=run_id, **ports
+                )
+        except KeyboardInterrupt as stop:
+            code = getattr(stop, "exit_code", INTERRUPTED)
+            if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
+                sys.exit(code)
+            if process is not None:
+                how = "" if self._is_idempotent else " with --idempotent"
+                click.echo(f"rung: run {run_id!r} stays open: the same command{how} continues it", err=True)
+            return stop.__dict__["__rung_outcome__"], code
+        finally:
+            if process is not None:
+                process.end()
+        return outcome, EXIT_CODES[outcome.status]
+
+    @property
+    def _is_idempotent(self) -> bool:
+        """Whether the command may run again after an attempt that was cut off. A check decides about its result."""
+        if self.options["idempotent"] is not None:
+            return bool(self.options["idempotent"])
+        return self.options["check_command"] is not None or bool(self.stop.get("judge"))
+
+    def _claim(self, attended: bool) -> tuple[str, RunProcess | None]:  # noqa: FBT001  # one caller
+        """Return the id of a named run, and its process, after the process of an earlier call was ended."""
+        if self.options["run_id"] is None or self.journal is None:  # a run with an id has a journal
+            return "", None
+        call = describe_call(self.agents, self._given)
+        run_id = claimable_id(self.journal, self.options["run_id"], call, may_repeat=self._is_idempotent or attended)
+        process = RunProcess(run_id)
+        process.end()
+        return run_id, process
+
+    def _attempt(self, process: RunProcess | None) -> AgentCommand:
+        return AgentCommand(
+            by_agent=self.agents,
+            show_output=self.output.show_output,
+            show_errors=self.output.show_errors,
+            given=self._given,
+            given_text=self._text,
+            terminal=self._has_terminal and is_foreground(STDIN),
+            guard=self.options["guard"],
+            keep_output=self.output.keep,
+            steps=StepFile(),
+            launch=None if process is None else process.launcher,
+        )
+
+    def _ports(self) -> RunPorts:
+        options = self.options
+        ports: RunPorts = {
+            "listeners": [listener(self.policy, as_json=options["as_json"])],
+            "notes": find_notes(options),
+        }
+        ports["check"] = combine_checks(
+            command_check(options["check_command"]), output_check(self.stop, self._text, Path.cwd())
+        )
+        asks = options["ask"] if options["ask"] is not None else self._has_terminal and sys.stderr.isatty()
+        if options["ask_service"] and self.journal is not None:
+            ports["ask"] = self.journal.operator_prompt()
+        elif asks and not self.policy.unattended:
+            ports["ask"] = terminal_asker()
+        if options["checkpoint"]:
+            from rung.adapters.system.git import GitCheckpoint
+
+            ports["checkpoint"] = GitCheckpoint()
+        return ports
