@@ -10,7 +10,7 @@ import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.pid_file import remove_pid, write_pid
 from rung.adapters.system.worker_processes import RealProcesses
@@ -32,6 +32,8 @@ from rung.store.crew.table import CrewTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rung.store.journal.journal import Journal
+
 _CONFIRM_SECONDS: Final = 60.0  # for the watchdog to start
 _JOIN_SECONDS: Final = 60.0  # for a supervision turn in progress
 _POLL_SECONDS: Final = 0.05
@@ -45,7 +47,9 @@ def runtime_dir(table_url: str) -> Path:
     return path.with_name(f"{path.name}.d")
 
 
-def open_context(table_url: str, *, journal: Any = None, log: Callable[[str], None] = print) -> ConductorContext:
+def open_context(
+    table_url: str, *, journal: Journal | None = None, log: Callable[[str], None] = print
+) -> ConductorContext:
     """Open the crew's table and build the context that its plan describes."""
     table = CrewTable.open(table_url)
     plan = current_plan(table)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.policy.policy import Policy
     from rung.store.crew.rows import TaskRow
+    from rung.store.journal.journal import Journal
 
 EventsJson: TypeAlias = list[dict[str, Any]]  # the events of one incident
 
@@ -32,7 +33,7 @@ class TaskRecoveries:
 
     policy: Policy
     now: Callable[[], float]
-    journal: Any = None
+    journal: Journal | None = None
     attended: bool = False
     log: Callable[[str], None] = lambda _: None
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
+    from rung.store.journal.journal import Journal
 
 _COUNTER_HELP: Final = {
     "rung_requests_total": "Requests by wire and outcome.",
@@ -58,7 +59,7 @@ class Metrics:
 class Accounting:
     """Accounting of one gateway. The engine itself journals failures and decisions, before it acts on them."""
 
-    def __init__(self, journal: Any, log: Callable[[str], object], *, spans: bool) -> None:
+    def __init__(self, journal: Journal | None, log: Callable[[str], object], *, spans: bool) -> None:
         self.metrics = Metrics()
         self.ledger = SpendLedger(log, journal)
         self._journal = journal
@@ -84,7 +85,7 @@ class Accounting:
                 inbound, started_at, ended_at, model=inbound.model, attempts=1, outcome="succeeded", tokens=tokens
             )
         if self._journal is not None:
-            self._journal_success(inbound, context, started_at, ended_at, dollars, settings)
+            self._journal_success(self._journal, inbound, context, started_at, ended_at, dollars, settings)
 
     def record_recovery(
         self,
@@ -123,6 +124,7 @@ class Accounting:
 
     def _journal_success(
         self,
+        journal: Journal,
         inbound: InboundRequest,
         context: ev.IncidentContext,
         started_at: float,
@@ -137,7 +139,7 @@ class Accounting:
             self._second, self._journaled = second, 0
         self._journaled += 1
         if self._journaled <= settings.journaled_per_second:
-            self._journal.append_lazy(
+            journal.append_lazy(
                 _success_events, context, inbound.model, inbound.upstream.name, started_at, ended_at, dollars
             )
             return
@@ -153,6 +155,8 @@ class Accounting:
 
     def flush(self, now: float) -> None:
         """Journal the cost of calls that were not journaled, one entry per context, model and upstream."""
+        if self._journal is None:
+            return
         unjournaled, self._unjournaled = self._unjournaled, {}
         for payer, dollars in unjournaled.items():
             self._journal.append_lazy(_success_events, *payer, now, now, dollars)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rung.core.domain import events as ev
 from rung.core.policy.breaker import BreakerSettings
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
     from rung.gateway.spending.paid_attempts import CallSpending
+    from rung.store.journal.journal import Journal
     from rung.store.settings import StoredSetting
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
@@ -50,7 +51,7 @@ class Gateway:
     def __init__(
         self,
         settings: GatewaySettings,
-        journal: Any = None,
+        journal: Journal | None = None,
         detectors: Sequence[GatewayDetector] = (),
         log: Callable[[str], object] = print,
         client: UpstreamClient | None = None,
@@ -143,12 +144,12 @@ class Gateway:
         """Close the connections and flush pending spend to the journal."""
         await self.client.close()
         if self.journal is not None:
-            await asyncio.to_thread(self._close_journal)
+            await asyncio.to_thread(self._close_journal, self.journal)
 
-    def _close_journal(self) -> None:
+    def _close_journal(self, journal: Journal) -> None:
         self.accounting.flush(self.clock.now())
         self.ledger.flush(self.clock.now())
-        self.journal.close()
+        journal.close()
 
     # -- for one request ---------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class Gateway:
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
         return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
-    def journal_for(self, inbound: InboundRequest) -> Any:
+    def journal_for(self, inbound: InboundRequest) -> Journal | ProjectJournal | None:
         """Return the journal, scoped to the project of a request and to the models of its key."""
         if self.journal is None or not (inbound.project or inbound.allowed_models):
             return self.journal

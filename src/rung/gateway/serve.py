@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rung.gateway.detector_port import GatewayDetector
     from rung.gateway.settings import GatewaySettings
+    from rung.store.journal.journal import Journal
 
 _POLL_SECONDS: Final = 1.0
 _BACKLOG: Final = 2_048
@@ -33,7 +34,7 @@ class RunningGateway:
     def __init__(
         self,
         settings: GatewaySettings,
-        journal: Any = None,
+        journal: Journal | None = None,
         log: Callable[[str], object] = print,
         detectors: Sequence[GatewayDetector] = (),
     ) -> None:
@@ -159,7 +160,7 @@ def _file_version(file: Path) -> tuple[int, int]:
     return (stat.st_mtime_ns, stat.st_size)
 
 
-def serve(settings: GatewaySettings, journal: Any = None, **reload_options: Any) -> None:
+def serve(settings: GatewaySettings, journal: Journal | None = None, **reload_options: Any) -> None:
     """Serve in this thread until a signal arrives."""
     import uvloop
 

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rung.core.policy.purses import Purses, Reservation, refusal
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
+    from rung.store.journal.journal import Journal
 
 _MAX_SESSIONS: Final = 10_000
 _JOURNALED_SECONDS: Final = 60.0  # after this time a session's spend is certainly in the journal
@@ -37,7 +38,7 @@ _IN_FLIGHT_SECONDS: Final = 1  # after which a call may be tried again that othe
 class SpendLedger:
     """Spend by key, session, project and month."""
 
-    def __init__(self, log: Callable[[str], object] = print, journal: Any = None) -> None:
+    def __init__(self, log: Callable[[str], object] = print, journal: Journal | None = None) -> None:
         self.limits = SpendLimits()
         self.purses = Purses()
         self.prices = PriceTable()
@@ -68,7 +69,7 @@ class SpendLedger:
         charges, self._charges = self._charges, {}
         self._settled = (self._settled[1], {})
         self.limits, recorded, others = await asyncio.to_thread(
-            self._exchange, settings, charges, list(self._sessions)[-100:], now
+            self._exchange, self._journal, settings, charges, list(self._sessions)[-100:], now
         )
         self.purses.reserved_elsewhere, self.is_shared = others.held, others.present
         for name, dollars in recorded.items():
@@ -83,34 +84,36 @@ class SpendLedger:
         return held
 
     def _exchange(
-        self, settings: GatewaySettings, charges: dict[str, float], sessions: list[str], now: float
+        self, journal: Journal, settings: GatewaySettings, charges: dict[str, float], sessions: list[str], now: float
     ) -> tuple[SpendLimits, dict[str, float], OtherHolders]:
         """Write what this process spent and holds; return the limits, the recorded spend and what others hold.
 
         Blocks on the journal; runs beside the requests.
         """
         if charges:
-            charge_keys(self._journal, charges, now)
+            charge_keys(journal, charges, now)
         held, (published, at) = self._held(), self._published
         has_limits = settings.keys or settings.budgets.has_limits or self.limits.has_limits
         if has_limits and (held != published or now - at > HOLD_SECONDS / 3):
-            publish(self._journal, self._holder, self._held, now)
+            publish(journal, self._holder, self._held, now)
             self._published = (held, now)
-        others = held_by_others(self._journal, self._holder, now)
-        recorded = spent_by_keys(self._journal) if settings.keys else {}
-        limits = spend_limits(self._journal, settings.budgets)
+        others = held_by_others(journal, self._holder, now)
+        recorded = spent_by_keys(journal) if settings.keys else {}
+        limits = spend_limits(journal, settings.budgets)
         if limits.has_limits:
-            by_project, month = spent_in_month(self._journal, now), month_of(now)
+            by_project, month = spent_in_month(journal, now), month_of(now)
             recorded |= {f"budget/project/{project}/{month}": dollars for project, dollars in by_project.items()}
             recorded[f"budget/month/{month}"] = sum(by_project.values())
         if limits.session is not None:
             names = [name.removeprefix(_SESSION_PREFIX) for name in sessions]
-            by_session = spent_by_sessions(self._journal, names)
+            by_session = spent_by_sessions(journal, names)
             recorded |= {_SESSION_PREFIX + session: dollars for session, dollars in by_session.items()}
         return limits, recorded, others
 
     def flush(self, now: float) -> None:
         """Write the spend of keys since the last flush to the journal and free all holds. Blocks on the journal."""
+        if self._journal is None:
+            return
         charges, self._charges = self._charges, {}
         if charges:
             charge_keys(self._journal, charges, now)
@@ -186,7 +189,7 @@ class SpendLedger:
         exhausted = self.purses.reserve(reservation, dollars)
         if exhausted is not None:
             raise self._rejection(exhausted, self.purses.left(exhausted), now)
-        if self.is_shared and reservation.held > before:
+        if self._journal is not None and self.is_shared and reservation.held > before:
             more = reservation.held - before
             refused = await asyncio.to_thread(
                 reserve, self._journal, self._holder, self._held, reservation.limits, more, now
