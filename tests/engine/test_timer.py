@@ -155,7 +155,11 @@ class TestLimited:
 
         async def main() -> BaseException:
             policy = FAST.replace(attempt_seconds=LONG)
-            task = await begun(rung.recover(lambda _: attempts(), "x", policy=policy, **alone()))
+
+            async def attempt(_: rung.Request) -> object:
+                return await attempts()
+
+            task = await begun(rung.recover(attempt, "x", policy=policy, **alone()))
             task.cancel()
             with pytest.raises(asyncio.CancelledError) as caught:
                 await task

@@ -20,6 +20,7 @@ from rung.core.classify.redaction import redacted
 from rung.core.domain.errors import AttemptError, ConfigError
 from rung.core.domain.settings_schema import FLAG, POSITIVE_SECONDS, Type, one_of, setting, settings
 from rung.engine.loop.run import CURRENT
+from rung.engine.timeouts.sync_timeout import call_with_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -191,7 +192,7 @@ def _has_type(value: object, kinds: str | list[str] | None) -> bool:
 
 def _call_hook(hook: CommandHook, given: dict[str, Any]) -> None:
     if callable(hook.run):
-        answer = hook.run(dict(given))
+        answer = call_with_timeout(hook.run, (dict(given),), hook.seconds)
         if isinstance(answer, dict) and answer.get("block"):
             raise HookBlocked(str(answer["block"]))
         if answer is not None and not isinstance(answer, dict):

@@ -162,11 +162,16 @@ class CircuitOpenError(RungError):
 
 
 class AttemptTimeout(RungError, TimeoutError):
-    """Rung interrupted an attempt at its time limit. Timeouts raised inside the attempt are other errors."""
+    """Rung interrupted an attempt at its time limit. Timeouts raised inside the attempt are other errors.
 
-    def __init__(self, seconds: float) -> None:
+    `left_behind`: it did not stop, and nobody waits for it any more. `what` names anything else that was interrupted.
+    """
+
+    def __init__(self, seconds: float, *, left_behind: bool = False, what: str = "attempt") -> None:
         self.seconds = seconds
-        super().__init__(f"the attempt timed out after {seconds:g} s")
+        self.left_behind = left_behind
+        left = "; it did not stop and was left behind" * left_behind
+        super().__init__(f"the {what} timed out after {seconds:g} s{left}")
 
 
 class FileError(ConfigError):

@@ -208,8 +208,12 @@ def _recover(run: RecoveryRun, attempt: Callable[..., Any], failed: Exception | 
     return _value_or_raise(run)
 
 
-async def _arecover(run: RecoveryRun, attempt: Callable[..., Any], failed: Exception | None) -> Any:
+async def _arecover(run: RecoveryRun, call: Callable[..., Any], failed: Exception | None) -> Any:
     """Drive a run to its end, awaiting."""
+
+    async def attempt(request: Request | None) -> Any:  # a coroutine function: it is not called in a thread
+        return await call(request)
+
     if failed is None:
         await arun_to_end(run, attempt)
     else:

@@ -63,30 +63,29 @@ def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
 
 
 async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
-    from rung.engine.timeouts import async_timeout
+    from rung.engine.timeouts.thread_timeout import acall_with_timeout
 
     try:
-        return await async_timeout.await_with_timeout(_started(attempt, run.incident.request), run.seconds), None
+        return await acall_with_timeout(attempt, (run.incident.request,), run.seconds), None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error
-
-
-async def _started(attempt: Callable[..., Any], request: Any) -> Any:
-    value = attempt(request)
-    return await value if hasattr(value, "__await__") else value
 
 
 def _called(move: CallPort) -> Reply:
     """Return the result of a port, blocking on a future."""
     try:
-        value = move.function(*move.arguments)
+        value = sync_timeout.call_with_timeout(move.function, move.arguments, move.seconds)
         return value.result() if hasattr(value, "add_done_callback") else value, None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error
 
 
 async def _acalled(move: CallPort) -> Reply:
+    from rung.engine.timeouts.thread_timeout import acall_with_timeout
+
     try:
+        if move.seconds is not None:
+            return await acall_with_timeout(move.function, move.arguments, move.seconds), None
         value = move.function(*move.arguments)
         return await value if hasattr(value, "__await__") else value, None
     except Exception as error:  # becomes a value, as for an attempt

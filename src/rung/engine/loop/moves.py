@@ -19,10 +19,11 @@ class Wait(NamedTuple):
 
 
 class CallPort(NamedTuple):
-    """Call a port, and await the result if it is awaitable."""
+    """Call a port, and await the result if it is awaitable. With `seconds` it is interrupted at this limit."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    seconds: float | None = None
 
 
 ATTEMPT: Final = MakeAttempt()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rung.core.domain import events as ev
+from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
@@ -130,11 +131,18 @@ def _validate(
     """
     from rung.core.recovery.check_result import evidence_of_check, evidence_of_crash
 
-    answer, error = yield CallPort(check, (value,))
+    answer, error = yield _limited(run, check, value)
     if error is None:
         return evidence_of_check(answer, value)
+    if isinstance(error, AttemptTimeout):
+        error = AttemptTimeout(error.seconds, left_behind=error.left_behind, what="check")
     run.record_crash("check", error, "so the result is not accepted")
     return evidence_of_crash(error, value)
+
+
+def _limited(run: RecoveryRun, function: Callable[..., Any], *arguments: Any) -> CallPort:
+    """Return the call of a check or rung handler: it has as much time as an attempt would have now."""
+    return CallPort(function, arguments, seconds_left(run.incident, run.policy, run.clock.now()))
 
 
 def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
@@ -232,7 +240,9 @@ def _make_request(
 def _call_rung_handler(
     run: RecoveryRun, handler: Callable[..., Any], request: Request
 ) -> Generator[Move, Reply, Request]:
-    new_request, error = yield CallPort(handler, (request, run.incident))
+    new_request, error = yield _limited(run, handler, request, run.incident)
+    if isinstance(error, AttemptTimeout):
+        raise AttemptTimeout(error.seconds, left_behind=error.left_behind, what="rung's handler")
     if error is not None:
         raise error
     if isinstance(new_request, Request):

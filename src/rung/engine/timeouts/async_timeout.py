@@ -10,20 +10,24 @@ import asyncio
 import sys
 from threading import get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rung.core.domain.errors import AttemptTimeout
 from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, install
 from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
 
 T = TypeVar("T")
 Task = asyncio.Task[Any]
 
 # Running attempts: deadline, task, and the number of cancellations that the task had before.
 RUNNING: Final[dict[object, tuple[float, Task | None, int]]] = {}
+# Time for the `finally` blocks of a cancelled attempt, before it is left behind.
+CANCEL_GRACE_SECONDS: Final = 2.0
+# Attempts that ignored both a cancellation and being closed. Nothing resumes them.
+LEFT_BEHIND: Final[list[object]] = []
 # Attempts that this module has cancelled, and the number of cancellations that their task had before.
 OVERDUE: Final[dict[object, int]] = {}
 
@@ -39,31 +43,64 @@ async def await_with_timeout(work: Awaitable[T], seconds: float | None) -> T:
     """Await `work` and raise AttemptTimeout after `seconds`. A cancellation by the caller propagates."""
     if seconds is None:
         return await work
-    if seconds >= WATCHDOG_POLL_SECONDS:
-        return await _await_swept(work, seconds)
-    timer = asyncio.timeout(max(0.0, seconds))
+    sweeper, task = current_sweeper(), asyncio.current_task()
+    leavable = LeavableAwait(work)
+    RUNNING[leavable] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
+    timer = None
+    if seconds < WATCHDOG_POLL_SECONDS:
+        timer = sweeper.loop.call_later(max(0.0, seconds), sweeper.cancel_overdue, leavable)
     try:
-        async with timer:
-            return await work
-    except TimeoutError:
-        if timer.expired():
-            raise AttemptTimeout(seconds) from None
-        raise
-
-
-async def _await_swept(work: Awaitable[T], seconds: float) -> T:
-    current_sweeper()
-    task = asyncio.current_task()
-    RUNNING[work] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
-    try:
-        return await work
+        return await leavable
     except asyncio.CancelledError:
-        if cancelled_by_us(work, task):
-            raise AttemptTimeout(seconds) from None
+        if cancelled_by_us(leavable, task):
+            raise AttemptTimeout(seconds, left_behind=leavable.is_left) from None
         raise
     finally:
-        del RUNNING[work]
-        cancelled_by_us(work, task)
+        del RUNNING[leavable]
+        if timer is not None:
+            timer.cancel()
+        cancelled_by_us(leavable, task)
+
+
+class LeavableAwait(Generic[T]):
+    """Awaits `work` in the same task. Once it is left, a cancellation ends the await, not the work.
+
+    Work that swallows its cancellation would keep its task for ever. After a grace it is closed, and if it swallows
+    that as well, it is never resumed again.
+    """
+
+    __slots__ = ("_steps", "is_left")
+
+    def __init__(self, work: Awaitable[T]) -> None:
+        self._steps: Any = work.__await__()
+        self.is_left = False
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self  # has what `await` needs of a generator
+
+    def __iter__(self) -> LeavableAwait[T]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._steps)
+
+    def send(self, value: Any) -> Any:
+        """Resume the work."""
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Throw an error into the work, or out of the await if the work was left."""
+        if not self.is_left:
+            return self._steps.throw(*error)
+        try:
+            self.close()
+        except Exception:  # it ignores this, too, or its cleanup fails
+            LEFT_BEHIND.append(self._steps)  # else its destructor would try to close it again
+        raise error[0] if isinstance(error[0], BaseException) else error[0]()
+
+    def close(self) -> None:
+        """Close the work."""
+        self._steps.close()
 
 
 class TimeoutSweeper:
@@ -95,21 +132,40 @@ class TimeoutSweeper:
         next_sweep = now + WATCHDOG_POLL_SECONDS
         self.task = None  # it may have ended: do not keep it alive
         # A copy: other threads add and remove entries while this iterates.
-        for work, (deadline, task, cancels) in RUNNING.copy().items():
+        for work, (deadline, task, _) in RUNNING.copy().items():
             if task is None or task.get_loop() is not self.loop:
                 continue
             if deadline > now:
                 next_sweep = min(next_sweep, deadline)
             elif work not in OVERDUE:
-                OVERDUE[work] = cancels
-                task.cancel()
+                self.cancel_overdue(work)
         self.loop.call_later(next_sweep - now, self.sweep_now)
+
+    def cancel_overdue(self, work: object) -> None:
+        """Cancel an attempt whose time is over, and leave it behind if it has not ended after the grace."""
+        _, task, cancels = RUNNING.get(work, (0.0, None, 0))
+        if task is None or work in OVERDUE:
+            return
+        OVERDUE[work] = cancels
+        task.cancel()
+        if isinstance(work, LeavableAwait):
+            self.loop.call_later(CANCEL_GRACE_SECONDS, self._leave, work, task)
+
+    @staticmethod
+    def _leave(work: LeavableAwait[Any], task: Task) -> None:
+        if work in OVERDUE:
+            work.is_left = True
+            task.cancel()
 
 
 def cancelled_by_us(work: object, task: Task | None) -> bool:
     """Withdraw our cancellation of an attempt. Return whether the timeout was its only cancellation."""
     before = OVERDUE.pop(work, None)
-    return before is not None and task is not None and task.uncancel() <= before
+    if before is None or task is None:
+        return False
+    if getattr(work, "is_left", False):
+        task.uncancel()  # it was cancelled twice
+    return task.uncancel() <= before
 
 
 SWEEPERS: Final[dict[asyncio.AbstractEventLoop, TimeoutSweeper]] = {}

@@ -241,7 +241,7 @@ def _call_in_thread(function: Callable[..., T], arguments: tuple[Any, ...], seco
     thread.start()
     ended.wait(seconds)
     if not result:
-        raise AttemptTimeout(seconds)
+        raise AttemptTimeout(seconds, left_behind=True)
     ok, value = result.pop()
     if ok:
         return value  # type: ignore[no-any-return]  # the function's own return type

@@ -1,0 +1,71 @@
+"""Time limits of plain functions in async recoveries: they run in a thread, so that they never block the event loop.
+
+A thread cannot be interrupted. At its limit it is left behind: its late result is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from contextlib import suppress
+from contextvars import copy_context
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from rung.core.domain.errors import AttemptTimeout
+from rung.engine.timeouts.async_timeout import await_with_timeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+async def acall_with_timeout(function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None) -> Any:
+    """Call a function or coroutine function and raise AttemptTimeout after `seconds`.
+
+    Without a limit, a plain function is called in the event loop, as the caller would.
+    """
+    if seconds is None or _is_coroutine_function(function):
+        value = function(*arguments)
+        return await await_with_timeout(value, seconds) if hasattr(value, "__await__") else value
+    began = monotonic()
+    value = await _call_in_thread(function, arguments, seconds)
+    if not hasattr(value, "__await__"):
+        return value
+    return await await_with_timeout(value, max(0.0, began + seconds - monotonic()))
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # an object with an async __call__
+
+
+async def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> Any:
+    loop, context = asyncio.get_running_loop(), copy_context()
+    ended: asyncio.Future[tuple[bool, Any]] = loop.create_future()
+
+    def deliver(result: tuple[bool, Any]) -> None:
+        if not ended.done():
+            ended.set_result(result)
+
+    def work() -> None:
+        try:
+            result = (True, context.run(function, *arguments))
+        except BaseException as error:  # raised again in the waiting caller
+            result = (False, error)
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            loop.call_soon_threadsafe(deliver, result)
+
+    threading.Thread(target=work, name="rung-attempt", daemon=True).start()
+    done, _ = await asyncio.wait({ended}, timeout=max(0.0, seconds))
+    if not done:
+        raise AttemptTimeout(seconds, left_behind=True)
+    ok, value = ended.result()
+    if ok:
+        return value
+    try:
+        raise value
+    finally:
+        del value  # its traceback references this frame: a reference cycle
