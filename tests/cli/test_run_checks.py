@@ -66,6 +66,22 @@ def test_hooks_of_a_policy_file(tmp_path: Path) -> None:
     ]
 
 
+def test_a_planner_and_an_investigator(tmp_path: Path) -> None:
+    """`--investigate` finds the cause before a new plan, `--planner` makes it; a program that does not exist is exit code 2."""
+    agent = script(
+        tmp_path / "agent",
+        'import sys\nif "use jose" in sys.stdin.read(): print("signed")\n'
+        'else: sys.exit("Blocked: the architecture does not support signing")\n',
+    )
+    cause = script(tmp_path / "cause", 'print("passport cannot sign")')
+    plan = script(tmp_path / "plan", 'import json, sys\nprint("as", json.load(sys.stdin)["cause"], "use jose")')
+    done = run("--no-journal", "--json", "--planner", plan, "--investigate", cause, "--", agent, given="sign")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, told[-1]["output"], told[-1]["attempts"]) == (0, "signed\n", 2)
+    assert [one["cause"] for one in told if one["name"] == "abandoned"] == ["passport cannot sign"]
+    assert run("--no-journal", "--planner", "/nowhere/plan", "--", "true").returncode == 2
+
+
 def test_notes_are_read_before_a_run_and_added_to_after_it(tmp_path: Path) -> None:
     """`notes` of a trusted file, or `--notes`: the command gets what is known, and a partial end is added; `--no-notes` is off."""
     write_trusted(tmp_path / "rung.toml", 'notes = "known"\n')

@@ -125,6 +125,15 @@ def test_stages_pass_on_paths(world: World) -> None:
     assert world.out("design") == "PASS|parts:2\n# Design\nall of it\n"
 
 
+def test_a_planner_and_an_investigator(world: World) -> None:
+    """On a ladder with a replan, the pipeline's investigator and planner are asked."""
+    plan = [sys.executable, "-c", "import json, sys; print('as', json.load(sys.stdin)['cause'], 'use jose')"]
+    world.write({"id": "a"}, policy={"ladder": "task"}, planner=plan, investigate=["echo", "passport cannot sign"])
+    world.answers("a", "FAIL|kind:architectural_blocker|reason:no signing", "signed")
+    assert world.run("--no-journal").returncode == 0
+    assert "as passport cannot sign use jose" in world.asked("a")[1]["prompt"]
+
+
 def test_stages_have_the_notes_of_the_project(world: World) -> None:
     """Each stage's agent gets what is known, and a blocked stage adds an issue."""
     notes = world.folder / "notes"

@@ -69,6 +69,7 @@ going_on = st.one_of(
     st.builds(ev.AttemptFailed, failure=failures, may_retry=st.booleans(), made=st.booleans(), **amounts),
     st.builds(ev.Decided, at, decisions),
     st.builds(ev.Changed, at, requests, texts, st.lists(texts, max_size=2).map(tuple), texts),
+    st.builds(ev.Abandoned, at, st.integers(0, 5), texts, texts),
     st.builds(ev.Hinted, at, st.integers(0, 5), texts),
     st.builds(ev.Answered, at, texts),
     st.builds(ev.Ordered, at, st.sampled_from(["retry", "cancel"]), texts, texts, texts),

@@ -155,10 +155,14 @@ class ExternalRecovery:
         """Record the new request of the decided rung. Return the text for the model, or an empty string."""
         from rung.core.policy.prompts import prompt_id, render
         from rung.core.recovery.apply_rung import apply_rung
+        from rung.core.recovery.known_bad import abandons, describe_approach, is_recorded
 
         failure, before = self.incident.failure, self.incident.request
         if not isinstance(decision, ev.Change | ev.HandOver) or before is None or failure is None:
             return ""
+        if abandons(decision, self.policy.ladder) and not is_recorded(self.incident, decision.rung):
+            approach = describe_approach(self.incident, failure)
+            self._append(ev.Abandoned(self._now(), decision.rung, approach))
         request, prompt = apply_rung(decision, self.incident, failure, self.policy)
         digest = request.digest()
         if digest not in self.incident.digests:

@@ -287,6 +287,14 @@ class Notes(Protocol):
         ...
 
 
+class Investigator(Protocol):
+    """Root-cause analysis, asked before a new plan or a handover."""
+
+    def __call__(self, request: Request, incident: Incident, /) -> Awaitable[str] | str:
+        """Return the cause of the last failure, in words; empty if it is not found."""
+        ...
+
+
 class Operator(Protocol):
     """Person, or a stand-in, who answers questions of a recovery."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Clock,
         EventLog,
         Interventions,
+        Investigator,
         Listener,
         Notes,
         Operator,
@@ -52,6 +53,7 @@ _RUN_ATTRIBUTE_PORTS: Final = (
     "rung_handlers",
     "session",
     "notes",
+    "investigate",
 )
 
 
@@ -62,6 +64,7 @@ class RunPorts(TypedDict, total=False):
     ask           answers questions; without it the recovery runs unattended
     listeners     are called for each event
     rung_handlers functions that make a rung's new request, by action: {"replan": plan, "compact": shrink}
+    investigate   finds the root cause before a new plan or a handover: (request, incident) -> text
     checkpoint    saves and restores the state of the work
     notes         notes of the project: read before the run and for new plans, added to at its end
     session       carries the model and the per-session rung counts from call to call
@@ -76,6 +79,7 @@ class RunPorts(TypedDict, total=False):
     ask: Operator | None
     listeners: Sequence[Listener]
     rung_handlers: Mapping[str, RungHandler]
+    investigate: Investigator | None
     checkpoint: Checkpoint | None
     notes: Notes | None
     session: Session | None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rung.adapters.system.command_line import require_program
 from rung.adapters.system.pid_file import launcher
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
+from rung.adapters.system.planner import CommandInvestigator, CommandPlanner
 from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
@@ -32,7 +33,7 @@ from rung.engine.recover import recover
 from rung.pipeline.result import PipelineResult, signal_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from rung.core.domain.outcome import Outcome
@@ -140,6 +141,7 @@ class PipelineRun:
             "check": self._output_check(stage),
             "rung_handlers": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
+            **self._planning_ports(),
         }
         if self.notes is not None:
             ports["notes"] = self.notes
@@ -153,6 +155,16 @@ class PipelineRun:
         return await recovery.recover(
             agent, request, policy=policy, journal=journal, run_id=run, close_when_stopped=True, **ports
         )
+
+    def _planning_ports(self) -> RunPorts:
+        """Return the planner and the investigator of the pipeline, as ports that do not block the other stages."""
+        ports: RunPorts = {}
+        if self.pipeline.planner:
+            planner = CommandPlanner(self.pipeline.planner, prompts=self.policy.prompts, cwd=self.folder)
+            ports["rung_handlers"] = {Action.NUDGE.value: self._nudge, Action.REPLAN.value: _in_thread(planner)}
+        if self.pipeline.investigate:
+            ports["investigate"] = _in_thread(CommandInvestigator(self.pipeline.investigate, cwd=self.folder))
+        return ports
 
     def _stage_run_id(self, stage: str) -> str:
         """Return the run id of a stage: that of a passed or interrupted run, or a new one after a failed run."""
@@ -271,6 +283,15 @@ def _write(folder: Path, name: str, text: str) -> str:
     new.write_text(text, encoding="utf-8")
     new.replace(path)
     return name
+
+
+def _in_thread(function: Callable[[Request, Incident], T]) -> Callable[[Request, Incident], Awaitable[T]]:
+    """Return the function as a port that runs in a thread."""
+
+    async def call(request: Request, incident: Incident) -> T:
+        return await run_in_thread(lambda: function(request, incident))
+
+    return call
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:

@@ -31,7 +31,8 @@ DESIGN = {
         "configuration content_filter refusal"
     ),
     "result": (
-        "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error"
+        "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error "
+        "architectural_blocker"
     ),
     "behaviour": "loop_detected stalled capability_mismatch context_warning",
     "crew": (

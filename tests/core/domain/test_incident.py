@@ -43,6 +43,7 @@ EVENTS: list[ev.Event] = [
     ev.AttemptSucceeded(12.0, 1.0, 0.5),
     *[decided(decision) for decision in (REPEAT, NUDGE, RESUME, HAND_OVER, LAST, ASK, LEAVE, FINISH)],
     ev.Changed(13.0, REQUEST.replace(prompt="other"), "d2", ("prompt",), "nudge.general"),
+    ev.Abandoned(13.0, 2, "plan: the first", "a lock"),
     ev.Skipped(13.0, 2, "no change"),
     ev.StepCompleted(14.0, "built"),
     ev.Answered(15.0, "decline"),

@@ -57,6 +57,8 @@ ENTRIES: list[tuple[str, Kind, str]] = [
         for kind in (Kind.NOT_FOUND, Kind.PERMISSION_DENIED, Kind.MALFORMED_OUTPUT, Kind.UNKNOWN)
     ],
     ("task", Kind.GOAL_MISALIGNED, "replan"),
+    ("task", Kind.ARCHITECTURAL_BLOCKER, "replan"),
+    ("crew", Kind.ARCHITECTURAL_BLOCKER, "replan"),
     ("task", Kind.CAPABILITY_MISMATCH, "fallback"),
     ("task", Kind.SERVICE_DOWN, "fallback"),
     ("task", Kind.MISSING_CREDENTIALS, "force-done"),

@@ -47,6 +47,8 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.Crashed(1.0, "hook", "boom\nat line 3"), "crashed", "hook, ignored: boom"),
         (ev.Changed(1.0, Request(prompt="y", recovery="do it\nso"), "d", ("prompt",), "nudge.path"), "changed", "prompt by prompt nudge.path"),
         (ev.Changed(1.0, Request(prompt="y"), "d", ("model",), ""), "changed", "model"),
+        (ev.Abandoned(1.0, 1, "plan: all\nat once", "a lock\nis held"), "abandoned", "cause: a lock"),
+        (ev.Abandoned(1.0, 1, "plan: all"), "abandoned", "the approach"),
         (ev.Hinted(1.0, 1, "nudge worked"), "remembered", "nudge worked"),
         (ev.Skipped(1.0, 1, "the same"), "skipped", "nudge: the same"),
         (ev.StepCompleted(1.0, "tests"), "step done", "tests"),

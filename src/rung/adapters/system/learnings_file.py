@@ -189,7 +189,7 @@ def _issue_entry(incident: Incident, date: str, text: str) -> str:
         "Description": _line(
             f"Ended {incident.status} at {failed_at(incident)}: {incident.reason}. Failures: {kinds}."
         ),
-        "Root cause": _cause(failure),
+        "Root cause": _line(incident.cause) or _cause(failure),
         "Workaround": recommendation(failure),
         "Resolution": "none yet",
         "Fingerprint": failure.fingerprint,

@@ -48,6 +48,14 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option(
     "--hook", "hooks", multiple=True, metavar="WHEN=COMMAND", help="Hook around attempts or rungs. May be repeated."
 )
+@click.option(
+    "--planner", metavar="COMMAND", help="Command that makes a new plan: reads a case as JSON, writes the plan as text."
+)
+@click.option(
+    "--investigate",
+    metavar="COMMAND",
+    help="Command that finds the root cause before a new plan or a handover: reads a case, writes the cause.",
+)
 @click.option("--retries", type=int, help="Tries of the retry rung.")
 @click.option("--max-attempts", "attempts", type=int, help="Maximum number of attempts.")
 @click.option("--max-seconds", "seconds", type=float, help="Maximum total time, in seconds.")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rung.adapters.system.project_notes import ProjectNotes
+    from rung.core.policy.policy import Policy
+    from rung.engine.recover import RunPorts
 
 LOG_NAME: Final = "user-hooks.jsonl"
 
@@ -65,6 +67,19 @@ def required_programs(
     if stop.get("judge"):
         require_program("--judge" if options["judge"] else "stop.judge", stop["judge"])
     return agents
+
+
+def planning_ports(options: dict[str, Any], policy: Policy) -> RunPorts:
+    """Return the planner and the investigator of a run, as ports."""
+    from rung.adapters.system.planner import CommandInvestigator, CommandPlanner
+
+    ports: RunPorts = {}
+    if options["planner"] is not None:
+        planner = CommandPlanner(require_program("--planner", options["planner"]), prompts=policy.prompts)
+        ports["rung_handlers"] = {"replan": planner}
+    if options["investigate"] is not None:
+        ports["investigate"] = CommandInvestigator(require_program("--investigate", options["investigate"]))
+    return ports
 
 
 def log_path() -> Path:

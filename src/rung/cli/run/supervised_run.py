@@ -17,7 +17,7 @@ from rung.adapters.system.user_hooks import hooked
 from rung.cli.event_printer import listener, terminal_asker
 from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
-from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path
+from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
 from rung.core.domain.request import Request
 from rung.engine.durable import recovery
 from rung.engine.recover import recover_sync
@@ -120,6 +120,7 @@ class SupervisedRun:
         ports: RunPorts = {
             "listeners": [listener(self.policy, as_json=options["as_json"])],
             "notes": find_notes(options),
+            **planning_ports(options, self.policy),
         }
         ports["check"] = combine_checks(
             command_check(options["check_command"]), output_check(self.stop, self._text, Path.cwd())

@@ -23,6 +23,7 @@ RungError                        base of all errors that reach a caller; picklab
 ├── StopRequested                the conductor asked a worker to stop
 ├── CheckpointError              a git checkpoint could not be taken, found or restored
 ├── JudgeError                   a judge returned no verdict
+├── PlannerFailed                a planner or investigator wrote nothing: adapters/system/planner
 └── NotJson                      a request body is not a JSON object: gateway/inbound_request
 
 BaseException, so that no `except Exception` of an agent swallows it:

@@ -153,6 +153,15 @@ class Decided(NamedTuple):
     decision: Decision
 
 
+class Abandoned(NamedTuple):
+    """A new plan or a handover abandons an approach: a known-bad path. `cause`: found by an investigator, or empty."""
+
+    at: float
+    rung: int
+    approach: str
+    cause: str = ""
+
+
 class Changed(NamedTuple):
     """A rung built this request; `fields` are the names of the fields that differ from the previous one."""
 
@@ -259,6 +268,7 @@ Event: TypeAlias = (
     | AttemptSucceeded
     | Hinted
     | Decided
+    | Abandoned
     | Changed
     | Skipped
     | StepCompleted

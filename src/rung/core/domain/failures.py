@@ -52,6 +52,7 @@ class Kind(StrEnum):
     UNVERIFIED = "unverified"
     TEST_FAILURE = "test_failure"
     TOOL_ERROR = "tool_error"
+    ARCHITECTURAL_BLOCKER = "architectural_blocker"
     # behaviour: no error was raised, but the agent makes no progress
     LOOP_DETECTED = "loop_detected"
     STALLED = "stalled"
@@ -86,7 +87,8 @@ GROUPS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
             "permission_denied configuration content_filter refusal"
         ),
         "result": _kinds(
-            "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error"
+            "malformed_output partial_output gave_up low_quality goal_misaligned unverified test_failure tool_error "
+            "architectural_blocker"
         ),
         "behaviour": _kinds("loop_detected stalled capability_mismatch context_warning"),
         "crew": _kinds(

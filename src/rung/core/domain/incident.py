@@ -41,6 +41,7 @@ class Incident:
     failures: tuple[Failure, ...] = ()
     retry_budget_ok: bool = True
     steps: tuple[str, ...] = ()
+    abandoned: tuple[ev.Abandoned, ...] = ()  # approaches that were given up: known-bad paths
     partial_output: str = ""  # the answer so far: the truncated part and what each resumption added
     resumed_elsewhere: bool = False  # the model handed over to resumes the partial answer
 
@@ -84,6 +85,11 @@ class Incident:
         if isinstance(self.active_decision, ev.HandOver):
             return self.resumed_elsewhere
         return isinstance(self.active_decision, ev.Change) and self.active_decision.action is Action.RESUME
+
+    @property
+    def cause(self) -> str:
+        """The root cause that was found last; empty if none was."""
+        return next((each.cause for each in reversed(self.abandoned) if each.cause), "")
 
     @property
     def handed_over(self) -> bool:
@@ -177,6 +183,9 @@ class Incident:
             self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
             self.active_decision = decision
 
+    def _abandoned(self, event: ev.Abandoned) -> None:
+        self.abandoned = (*self.abandoned, event)
+
     def _changed(self, event: ev.Changed) -> None:
         self.request = event.request
         self.digests |= {event.digest}
@@ -229,6 +238,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
     ev.Hinted: Incident._hinted,  # noqa: SLF001
     ev.Decided: Incident._decided,  # noqa: SLF001
+    ev.Abandoned: Incident._abandoned,  # noqa: SLF001
     ev.Changed: Incident._changed,  # noqa: SLF001
     ev.Skipped: Incident._skipped,  # noqa: SLF001
     ev.StepCompleted: Incident._step_completed,  # noqa: SLF001

@@ -47,6 +47,14 @@ class PipelineSettings:
     command: tuple[str, ...] = setting(COMMAND, "Command of an agent whose stage has none.", default=())
     workers: int = setting(COUNT, "Stages that run at once.", default=5)
     out: str = setting(TEXT, "Folder for the stages' outputs: `NAME/STAGE.md` in it.", default="tasks")
+    planner: tuple[str, ...] = setting(
+        COMMAND,
+        "Command that makes a new plan for a stage, or a new partition of the stages: reads a case as JSON.",
+        default=(),
+    )
+    investigate: tuple[str, ...] = setting(
+        COMMAND, "Command that finds the root cause before a new plan: reads a case as JSON, writes text.", default=()
+    )
 
 
 @settings
@@ -96,6 +104,8 @@ class Pipeline:
     stages: tuple[PipelineStage, ...]
     dependencies: Mapping[str, frozenset[str]]
     restructured: tuple[str, ...] = ()
+    planner: tuple[str, ...] = ()
+    investigate: tuple[str, ...] = ()
 
     def stage(self, name: str) -> PipelineStage:
         """Return the stage with this id."""
@@ -117,6 +127,8 @@ def read_pipeline(table: object) -> Pipeline:
         stages=stages,
         dependencies=dependencies,
         restructured=notes,
+        planner=settings.planner,
+        investigate=settings.investigate,
     )
 
 

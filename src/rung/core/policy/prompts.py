@@ -23,8 +23,21 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
 
 CHARACTERS_PER_TOKEN: Final = 4
-FIELDS: Final = ("kind", "error", "stack", "output", "missing", "avoid", "tried", "steps", "repeats", "task")
-QUOTED_FIELDS: Final = frozenset({"error", "stack", "output", "tried"})
+FIELDS: Final = (
+    "kind",
+    "error",
+    "stack",
+    "output",
+    "missing",
+    "avoid",
+    "tried",
+    "steps",
+    "repeats",
+    "known_bad",
+    "cause",
+    "task",
+)
+QUOTED_FIELDS: Final = frozenset({"error", "stack", "output", "tried", "known_bad", "cause"})
 
 PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -89,11 +102,12 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         "replan.loop": (
             "The same action with the same outcome has now been repeated {repeats} times; it will not help the "
             "next time either. Stop. In two sentences: what do you know now, and what do you not know? Then "
-            "choose a different tool or method to find that out. Do not repeat:\n{error}\n\nThe task:\n{task}"
+            "choose a different tool or method to find that out. Do not repeat:\n{error}\n{known_bad}\n{cause}\n"
+            "The task:\n{task}"
         ),
         "replan.approach": (
             "This approach does not work and is abandoned.\n\nWhat was tried:\n{tried}\nWhy it failed ({kind}):\n"
-            "{error}\n\nMake a new plan that reaches the same goal in another way, then carry it out. Do not go "
+            "{error}\n{known_bad}\n{cause}\nSay in one sentence what the root cause is, then make a new plan that reaches the same goal in another way, then carry it out. Do not go "
             "back to a variation of what is listed above, and keep what already works: {steps}\n\nThe task:\n{task}"
         ),
         "respawn.fresh": (
@@ -122,7 +136,7 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "handover.context": (
             "You take over from another agent that could not do this.\n\nWhat was tried:\n{tried}\nThe last error "
-            "({kind}):\n{error}\n{output}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
+            "({kind}):\n{error}\n{output}\n{known_bad}\n{cause}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
             "what is listed above.\n\nThe task:\n{task}"
         ),
         "fix.proposal": (
@@ -234,6 +248,8 @@ def render(
         "avoid": _AVOID.get(failure.kind, ""),
         "tried": quote_data(clip(_list_failures(incident), room // 4), "earlier errors"),
         "steps": on_one_line(clip(", ".join(incident.steps), room // 8)) or "nothing yet",
+        "known_bad": _list_known_bad(incident, room // 4),
+        "cause": quote_data(clip(incident.cause, room // 8), "root cause, as investigated") if incident.cause else "",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }
@@ -266,3 +282,12 @@ def _fill(template: str, fields: Mapping[str, str]) -> str:
 def _list_failures(incident: Incident) -> str:
     lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(incident.failures, 1)]
     return "\n".join(lines) or "nothing"
+
+
+def _list_known_bad(incident: Incident, room: int) -> str:
+    """Return the approaches that were given up, quoted: they must not be tried again."""
+    if not incident.abandoned:
+        return ""
+    each = room // len(incident.abandoned)
+    text = "\n".join(f"{n}. {clip(known.approach, each)}" for n, known in enumerate(incident.abandoned, 1))
+    return quote_data(text, "known-bad approaches, not to be tried again")

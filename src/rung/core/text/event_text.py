@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     _Note: TypeAlias = (
-        ev.Changed
+        ev.Abandoned
+        | ev.Changed
         | ev.Hinted
         | ev.Skipped
         | ev.StepCompleted
@@ -85,6 +86,9 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int) -> EventText:
 def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
     """Describe an event that is neither an attempt, a decision nor an end."""
     match event:
+        case ev.Abandoned(approach=approach, cause=cause):
+            what = f"cause: {first_line(cause)}" if cause else "the approach"
+            return EventText("note", "abandoned", what, (f"approach: {first_line(approach, 300)}",))
         case ev.Changed(request=request, fields=fields, prompt=prompt):
             more = (f"recovery text: {first_line(request.recovery, 300)}",) if request.recovery else ()
             return EventText("note", "changed", f"{', '.join(fields)}{f' by prompt {prompt}' if prompt else ''}", more)

@@ -47,7 +47,7 @@ class GuardedFunction:
         attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
         attributes["breaker"] = attributes.pop("breakers").get(key)  # one breaker for all calls
         attributes["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
-        for port in ("jitter", "check", "operator", "breaker_key"):
+        for port in ("jitter", "check", "operator", "breaker_key", "investigate"):
             if attributes.get(port) is not None:
                 attributes[port] = staticmethod(attributes[port])  # else it would become a method of the run
         self.policy = policy

@@ -17,6 +17,7 @@ from rung.core.recovery.decide import seconds_left
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 from rung.engine.loop.project_notes import note_first_request, noted
+from rung.engine.loop.root_cause import abandon_approach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -212,6 +213,7 @@ def _make_request(
     action = decision.action if isinstance(decision, ev.Change) else rung.action
     if action in _CHECKPOINTED and decision.rung not in incident.checkpoints:
         yield from _take_checkpoint(run, decision.rung, rung.name)
+    yield from abandon_approach(run, decision, failure)
     before = incident.request
     assert before is not None  # noqa: S101  # decide changes a request only if there is one
     handler = run.rung_handlers.get(action.value)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Clock,
         EventLog,
         Interventions,
+        Investigator,
         LazyEventLog,
         Listener,
         Notes,
@@ -100,6 +101,7 @@ class RecoveryRun:
     stays_open: bool = False  # a run that is stopped can be resumed later
     attempt_hooks: AttemptHooks | None = None
     notes: Notes | None = None
+    investigate: Investigator | None = None
     is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
 
     parent: RecoveryRun | None = None

@@ -100,6 +100,16 @@ _RESULT: Final[Mapping[Kind, Guide]] = {
 }
 
 _BEHAVIOUR: Final[Mapping[Kind, Guide]] = {
+    Kind.ARCHITECTURAL_BLOCKER: Guide(
+        summary="The design of the system rules the approach out: no parameter, path or repetition of it can work.",
+        looks="The agent, a check or a reviewer says that the architecture does not support it: a missing extension point, "
+        "dependencies that exclude each other, a boundary that must not be crossed, a redesign that would be needed.",
+        helps=(
+            "Find the root cause, then make a new plan that reaches the goal in another way.",
+            "If every other way needs a redesign: ask the owner of the architecture.",
+        ),
+        avoid="Do not nudge or retry: each variation of the approach meets the same obstacle. Do not work around the boundary.",
+    ),
     Kind.LOOP_DETECTED: Guide(
         summary="The agent repeats an action that produces the same outcome each time.",
         looks="The same call with the same result three times, with no call in between that could change it; "

@@ -127,6 +127,17 @@ TESTS: Final = (
 
 TOOL_OUTPUT: Final = (
     ClassifyRule(
+        id="architecture",
+        kind=Kind.ARCHITECTURAL_BLOCKER,
+        why="The message says that the design of the system rules the approach out.",
+        example=Evidence(text="Blocked: the current architecture does not support plugins per tenant", phase=Phase.RESULT),
+        output_has=(
+            "architectural blocker", "architecture blocker", "architecture does not support", "architecture doesnt support", "not possible with the current architecture",
+            "not supported by the current architecture", "not possible in the current architecture", "requires an architectural change", "would require an architectural change",
+            "requires a redesign of", "would require a redesign", "architecturally impossible", "incompatible with the architecture",
+        ),
+    ),
+    ClassifyRule(
         id="killed-at-limit",
         kind=Kind.TIMEOUT,
         retryable=True,
