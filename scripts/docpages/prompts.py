@@ -13,7 +13,7 @@ from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
 from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.policy.prompts import FIELDS, PROMPTS
-from rung.core.recovery.apply_rung import apply_rung
+from rung.core.recovery.apply_rung import ANSWERED_PROMPT, apply_rung
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,13 +55,14 @@ def _uses() -> Mapping[str, Mapping[str, list[str]]]:
             else:
                 uses[unknown][action.value].append(f"{kind} (if the missing parts are unknown)")
                 uses[known][action.value].append(kind + _PARTS_KNOWN)
+    uses[ANSWERED_PROMPT]["ask"].append(f"{Kind.STRATEGIC_AMBIGUITY} (if a person answers in words)")
     return uses
 
 
 def _prompt_id(action: Action, kind: Kind, missing: tuple[str, ...]) -> str:
     """Return the id of the prompt that an action uses for a kind; empty if it uses none."""
     incident = Incident()
-    incident.first_request = incident.request = Request(prompt="the task", model="here")
+    incident.first_request = incident.request = Request(prompt="the task", model="here", max_turns=10)
     failure = Failure(kind=kind, retryable=False, rule="", evidence=Evidence(missing=missing))
     decision: Change | HandOver = Change(rung=0, action=action, wait=0.0, reason="")
     if action in HANDOVER_ACTIONS:

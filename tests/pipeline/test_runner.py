@@ -134,6 +134,32 @@ def test_a_planner_and_an_investigator(world: World) -> None:
     assert "as passport cannot sign use jose" in world.asked("a")[1]["prompt"]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("2\n", "SQLite"), ("3\nUse DuckDB, \u00e9tage 2\n", "Use DuckDB, \u00e9tage 2"), ("3\n\nno db\n", "no db")],
+)
+def test_an_ambiguity_is_answered_in_words(world: World, given: str, told: str) -> None:
+    """The question says what was attempted, offers the readings the stage named, and words; the stage gets the answer."""
+    world.write({"id": "a"})
+    world.answers("a", "BLOCKED|reason:which database?|options:PostgreSQL, SQLite", "PASS")
+    done = world.run("--no-journal", "--ask", given=given)
+    assert done.returncode == 0, done.stderr
+    assert "After 1 attempt: strategic_ambiguity: which database? What should be done?" in done.stderr
+    assert "  1. PostgreSQL\n  2. SQLite\n  3. Answer in your own words\n  4. Stop" in done.stderr
+    _, asked = world.asked("a")
+    assert f"The answer:\n{told}\n" in asked["prompt"]
+    assert asked["prompt"].endswith("The task:\ndo a")
+
+
+def test_the_end_of_input_is_no_answer(world: World) -> None:
+    """Without words, the stage is blocked; a case without readings offers the simplest one."""
+    world.write({"id": "a"})
+    world.answers("a", "BLOCKED|reason:which database?")
+    done = world.run("--no-journal", "--ask", given="2\n")
+    assert done.returncode == 4
+    assert "  1. Take the simplest reading of the task, and say which one you took\n  2. Answer" in done.stderr
+
+
 def test_stages_have_the_notes_of_the_project(world: World) -> None:
     """Each stage's agent gets what is known, and a blocked stage adds an issue."""
     notes = world.folder / "notes"
@@ -174,28 +200,28 @@ def test_missing_sections_are_asked_for_by_themselves(world: World) -> None:
 
 
 def test_too_many_missing_sections_are_a_fresh_worker_with_less(world: World) -> None:
-    """With more than two missing sections, a fresh agent gets a smaller task and twice the turns."""
+    """With more than two missing sections, a fresh agent gets a smaller task, and no more turns: they did not run out."""
     world.write({"id": "design", "sections": ["A", "B", "C"], "turns": 10})
     world.answers("design", "nothing of it", "# A\nx\n# B\ny\n# C\nz")
     assert world.run().returncode == 0
     first, fresh = world.asked("design")
-    assert (first["turns"], fresh["turns"]) == ("10", "20")
+    assert (first["turns"], fresh["turns"]) == ("10", "10")
     assert "too broad" in fresh["prompt"]
     assert "A, B, C first" in fresh["prompt"]
 
 
 @pytest.mark.parametrize(
-    ("bad", "words"),
-    [("FAIL|kind:turns_exhausted|reason:20 turns", "ran out of turns"), ("PASS|quality:40", "simplest way")],
+    ("bad", "words", "turns"),
+    [("FAIL|kind:turns_exhausted|reason:20 turns", "ran out of turns", "10"), ("PASS|quality:40", "simplest way", "5")],
 )
-def test_a_fresh_worker_does_it_otherwise(world: World, bad: str, words: str) -> None:
+def test_a_fresh_worker_does_it_otherwise(world: World, bad: str, words: str, turns: str) -> None:
     """Exhausted turns are doubled; low quality leads to a simpler approach."""
     world.write({"id": "build", "quality": 70, "turns": 5})
     world.answers("build", bad, "PASS|quality:90")
     done = world.run()
     assert done.returncode == 0, done.stderr
     assert words in world.asked("build")[1]["prompt"]
-    assert world.asked("build")[1]["turns"] == "10"
+    assert world.asked("build")[1]["turns"] == turns
 
 
 def test_two_writers_of_one_file_take_turns(world: World) -> None:
@@ -243,13 +269,13 @@ def test_three_respawns_are_enough(world: World) -> None:
 def test_a_person_is_asked_with_options(world: World) -> None:
     """An attended run offers two or three options and applies the answer."""
     world.write({"id": "design"})
-    world.answers("design", "BLOCKED|reason:which of the two?", "PASS")
+    world.answers("design", "BLOCKED|kind:beyond_authority|reason:may I?", "PASS")
     done = world.run("--ask", given="1\n")
     assert done.returncode == 0, done.stderr
     assert "1. Retry unchanged" in done.stderr
     assert "3. Stop" in done.stderr
     assert len(world.asked("design")) == 2
-    world.answers("design", "BLOCKED|reason:again")
+    world.answers("design", "BLOCKED|kind:beyond_authority|reason:again")
     stopped = world.run("--ask", given="3\n")
     assert stopped.returncode == 4
 
@@ -265,7 +291,7 @@ def test_whoever_looks_at_the_service_can_answer(world: World) -> None:
         until(lambda: journal.read("SELECT 1 FROM ask"))
         ((incident, number),) = journal.read("SELECT incident, n FROM ask")
         assert incident == "r1/a"
-        journal.runs.send(f"answer/{incident}/{number}", {"option": "retry", "by": "somebody"})
+        journal.runs.send(f"answer/{incident}/{number}", {"option": "answer:the second", "by": "somebody"})
         _, errors = runner.communicate(timeout=60)
     assert runner.returncode == 0, errors
     assert len(world.asked("a")) == 2

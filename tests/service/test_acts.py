@@ -187,6 +187,24 @@ def test_a_question_is_answered(service: Running) -> None:
     assert not service.get("/api/inbox")
 
 
+def test_an_ambiguity_is_answered_in_words(service: Running) -> None:
+    """The note is the answer in words; without one, or with an unknown option, the answer is refused."""
+    script = Script(rung.AttemptError("which one? options: a, b", finding="strategic_ambiguity"), "done")
+    ask = service.journal.operator_prompt()
+    policy = rung.policy("pipeline", report="")
+    result = in_background(
+        lambda: rung.recover_sync(script, "the task", policy=policy, journal=service.journal, ask=ask)
+    )
+    (item,) = eventually(lambda: service.get("/api/inbox"))
+    assert [one["id"] for one in item["ask"]["options"]] == ["answer:a", "answer:b", "answer", "stop"]
+    where = f"/api/incidents/{item['incident']}/answer"
+    assert service.post(where, {"option": "answer"}, 422)["detail"].startswith("note:")
+    assert "must be one of" in service.post(where, {"option": "answer: "}, 422)["detail"]
+    service.post(where, {"option": "answer", "note": "neither: take c"})
+    assert result().status == "recovered"
+    assert "The answer:\nneither: take c\n" in script.requests[-1].prompt
+
+
 def test_stopping(service: Running) -> None:
     """It ends at once where it waits; one that has ended cannot be stopped."""
     result, _ = waiting(service, HttpError(503, "busy"), "never")

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
+from rung.core.recovery.written_answer import WORDS_OPTION, written_answer
 from rung.core.text.event_text import describe_event
 
 if TYPE_CHECKING:
@@ -97,7 +98,20 @@ def terminal_asker() -> Any:
             if not answer:
                 return None
             if answer.strip().isdigit() and 1 <= int(answer) <= len(question.options):
-                return question.options[int(answer) - 1].id
+                chosen = question.options[int(answer) - 1].id
+                return chosen if chosen != WORDS_OPTION.id else _ask_for_words()
             sys.stderr.write(f"Please answer with a number from 1 to {len(question.options)}.\n")
 
     return ask
+
+
+def _ask_for_words() -> str | None:
+    """Return the person's text as an answer; None at the end of input."""
+    while True:
+        sys.stderr.write("Your answer, on one line: ")
+        sys.stderr.flush()
+        text = sys.stdin.readline()
+        if not text:
+            return None
+        if text.strip():
+            return written_answer(text)

@@ -123,13 +123,15 @@ def test_resume_twice() -> None:
 
 
 def test_respawn_starts_afresh() -> None:
-    """A fresh worker gets the first messages, one word about what happened, and twice the turns."""
+    """A fresh worker gets the first messages, one word about what happened, and twice the turns if they ran out."""
     state = incident(Request(messages=TALK, max_turns=5), failed())
     state.fold(ev.Changed(2.0, Request(messages=(*TALK, *TALK, *TALK), max_turns=5), "d", (), ""))
     decision = ev.Change(2, Action.RESPAWN, 0.0, "why")
     request, name = apply_rung(decision, state, failed(), preset("pipeline"))
     assert name == "respawn.fresh"
-    assert request.max_turns == 10
+    assert request.max_turns == 5
+    assert apply_rung(decision, state, failed(Kind.TURNS_EXHAUSTED), preset("pipeline"))[0].max_turns == 10
+    assert changed(Action.RESPAWN, Request(prompt="x"), failed(Kind.TURNS_EXHAUSTED))[1] == "respawn.narrower"
     assert request.messages == (*TALK, {"role": "user", "content": request.recovery})
     assert changed(Action.RESPAWN, Request(prompt="x"))[0].max_turns is None
 

@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 class Option(NamedTuple):
-    """One possible answer to a question. `id`: approve, decline, retry, replan, stop or model:NAME."""
+    """One possible answer to a question. `id`: approve, decline, retry, replan, stop, model:NAME, answer:TEXT or answer."""
 
     id: str
     label: str

@@ -83,7 +83,9 @@ class PipelineStage:
     quality: float = setting(
         _SCORE, "Lowest `quality:` that its signal may report. A signal without one is not checked.", default=0
     )
-    turns: int | None = setting(optional(COUNT), "Turns of its agent; doubled for a fresh one.", default=None)
+    turns: int | None = setting(
+        optional(COUNT), "Turns of its agent; doubled for a fresh one after its turns ran out.", default=None
+    )
     idempotent: bool = setting(
         FLAG, "Whether it may run again after its runner died. If not, it ends partial, for a person.", default=True
     )
@@ -215,6 +217,8 @@ def _evidence_of_signal(stage: PipelineStage, signal: StageSignal, output: str) 
     kind = next((kind for kind in Kind if kind == signal.facts.get("kind")), None)
     reported = tuple(part.strip() for part in signal.facts.get("missing", "").split(",") if part.strip())
     if signal.status is StageEnding.BLOCKED:
+        choices = signal.facts.get("options", "")
+        text = f"{text}\noptions: {choices}" if choices and "options" not in text else text
         return _evidence(kind or Kind.STRATEGIC_AMBIGUITY, text, output)
     if signal.status is StageEnding.PARTIAL:
         missing = reported or missing_sections(output, stage.sections)

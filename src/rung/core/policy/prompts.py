@@ -35,6 +35,7 @@ FIELDS: Final = (
     "repeats",
     "known_bad",
     "cause",
+    "answer",
     "task",
 )
 QUOTED_FIELDS: Final = frozenset({"error", "stack", "output", "tried", "known_bad", "cause"})
@@ -150,6 +151,10 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "say what the cause is and how you know. Only then correct it. Do not guess, and do not try another "
             "variation first.\n\nThe task:\n{task}"
         ),
+        "ask.answered": (
+            "A person answered your question.\n\nThe question:\n{error}\n\nThe answer:\n{answer}\n\nDo the task as the "
+            "answer says. Do not ask again what it settles. Keep what is done: {steps}\n\nThe task:\n{task}"
+        ),
         "done.last_turn": (
             "This is the last turn; there will not be another. Do not start anything new and do not call tools. "
             "Write down: what is finished, what is not, where it stopped and why, and what a person should do next. "
@@ -250,6 +255,7 @@ def render(
         "steps": on_one_line(clip(", ".join(incident.steps), room // 8)) or "nothing yet",
         "known_bad": _list_known_bad(incident, room // 4),
         "cause": quote_data(clip(incident.cause, room // 8), "root cause, as investigated") if incident.cause else "",
+        "answer": incident.answer.partition(":")[2].strip() or "(none)",
         "repeats": str(evidence.repeats or len(incident.failures)),
         "task": task or "(as given before)",
     }

@@ -9,6 +9,7 @@ from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
 from rung.core.domain.ladder import Action
 from rung.core.policy.prompts import prompt_id, render
+from rung.core.recovery.written_answer import is_written_answer
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Change, HandOver
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
 
+ANSWERED_PROMPT: Final = "ask.answered"
 DEFAULT_MAX_OUTPUT_TOKENS: Final = 64_000
 
 
@@ -44,17 +46,26 @@ def apply_rung(
         elif failure.kind in INFRASTRUCTURE_KINDS:
             return request, ""  # the provider failed, not the work: send the request unchanged to the new target
     else:
-        name = prompt_id(action, failure)
-    text = render(name, incident, failure, policy.prompts) + _repeat_warning(decision, incident)
+        name = _prompt_of(action, request, incident, failure)
+    text = render(name, incident, failure, policy.prompts)
+    if name != ANSWERED_PROMPT:
+        text += _repeat_warning(decision, incident)
     if action is Action.RESPAWN:
         assert incident.first_request is not None  # noqa: S101  # set together with `request`
-        turns = None if request.max_turns is None else request.max_turns * 2
-        request = request.replace(
-            messages=incident.first_request.messages, max_turns=turns
-        )  # drop the failed conversation
+        request = request.replace(messages=incident.first_request.messages)  # drop the failed conversation
+        if failure.kind is Kind.TURNS_EXHAUSTED and request.max_turns is not None:
+            request = request.replace(max_turns=request.max_turns * 2)
     if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
         request = compact(request, failure)  # a recovery text alone would make the context longer
     return _with_recovery_text(request, incident, text, failure, includes_task=action is not Action.RESUME), name
+
+
+def _prompt_of(action: Action, request: Request, incident: Incident, failure: Failure) -> str:
+    """Return the id of the prompt: that of the action and the failure, unless a person answered or turns have no limit."""
+    if action is Action.RETRY_WITH_CONTEXT and is_written_answer(incident.answer):
+        return ANSWERED_PROMPT
+    name = prompt_id(action, failure)
+    return "respawn.narrower" if name == "respawn.longer" and request.max_turns is None else name
 
 
 def _repeat_warning(decision: Change | HandOver, incident: Incident) -> str:

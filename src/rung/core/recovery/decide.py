@@ -18,6 +18,7 @@ from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Opt
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung, RungScope
 from rung.core.policy.policy import Confirm
+from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,6 +103,8 @@ def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Deci
         return Change(question.rung, Action.REPLAN, 0.0, "a person chose")
     if answer == "decline":
         return None
+    if is_written_answer(answer):
+        return Change(question.rung, Action.RETRY_WITH_CONTEXT, 0.0, "a person answered")
     return _finish(policy, "a person chose to stop", ())
 
 
@@ -424,13 +427,26 @@ def _end_of_ladder(
         return Change(index, Action.FORCE_DONE, 0.0, failure.headline(), skipped)
     if not incident.terms.attended or why_not:
         return _finish(policy, failure.headline(), skipped)
+    question = f"{_attempted(incident, policy)}{failure.headline()} What should be done?"
+    if failure.kind is Kind.STRATEGIC_AMBIGUITY and incident.request is not None:
+        return Ask(index, question, ambiguity_options(failure), None, "", "", failure.kind, skipped)
     options = [Option("retry", "Retry unchanged"), STOP_OPTION]
     if incident.request is not None:
         model = _next_model(incident, failure, policy, rung)
         other = Option("replan", "Try another approach")
         options.insert(1, other if model is None else Option(f"model:{model}", f"Try with {model}"))
-    question = f"{failure.headline()} What should be done?"
     return Ask(index, question, tuple(options), None, "", "", failure.kind, skipped)
+
+
+def _attempted(incident: Incident, policy: Policy) -> str:
+    """Return what was attempted before a person is asked: the number of attempts, and the rungs with their tries."""
+    names = []
+    for index in incident.path:
+        tries = incident.tries_used.get(index, 0)
+        names.append(policy.ladder.rungs[index].name + (f" {tries} times" if tries > 1 else ""))
+    made = f"{incident.attempts} attempt{'s' * (incident.attempts != 1)}"
+    rungs = f" ({', '.join(names)})" if names else ""
+    return f"After {made}{rungs}: " if incident.attempts else ""
 
 
 def _finish(policy: Policy, reason: str, skipped: tuple[Skip, ...]) -> Finish:

@@ -14,6 +14,7 @@ from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
+from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 from rung.engine.loop.project_notes import note_first_request, noted
@@ -270,7 +271,9 @@ def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decisi
     """Ask the operator. Without an answer the incident ends blocked; the engine never guesses."""
     assert run.operator is not None  # noqa: S101  # decide asks only if there is an operator
     answer, _ = yield from _call(run, "operator", run.operator, question, run.incident)
-    if answer not in {option.id for option in question.options}:
+    offered = {option.id for option in question.options}
+    in_words = WORDS_OPTION.id in offered and is_written_answer(str(answer))
+    if (answer not in offered or answer == WORDS_OPTION.id) and not in_words:
         return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.record_answer(answer)
 

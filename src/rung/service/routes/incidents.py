@@ -13,6 +13,7 @@ from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer, written_answer
 from rung.core.text.event_text import describe_event
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
@@ -120,14 +121,24 @@ def _answer(context: AppContext, incident: str, body: AnswerIn, by: str) -> Acti
     if waiting is None:
         load_incident(context.journal, incident)
         raise ApiProblem(409, "the incident does not wait for an answer: it was answered already, or it has ended")
-    allowed = [option.id for option in waiting.options]
-    if body.option not in allowed:
+    option = _chosen(body, [option.id for option in waiting.options])
+    context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": option, "by": by, "note": body.note})
+    record_audit(context.journal, by, "answer", f"incident/{incident}", {"option": body.option, "note": body.note})
+    return ActionResult(how="answered", incident=incident)
+
+
+def _chosen(body: AnswerIn, allowed: list[str]) -> str:
+    """Return the chosen option. An answer in words is the note, or follows the option's name: `answer:TEXT`."""
+    in_words = WORDS_OPTION.id in allowed
+    if in_words and body.option == WORDS_OPTION.id:
+        if not body.note.strip():
+            raise ApiProblem(422, "note: must hold the answer in words", field="note")
+        return written_answer(body.note)
+    if body.option not in allowed and not (in_words and is_written_answer(body.option)):
         raise ApiProblem(
             422, f"option: {body.option!r} is invalid; must be one of {', '.join(allowed)}", field="option"
         )
-    context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": body.option, "by": by, "note": body.note})
-    record_audit(context.journal, by, "answer", f"incident/{incident}", {"option": body.option, "note": body.note})
-    return ActionResult(how="answered", incident=incident)
+    return body.option
 
 
 @router.post("/{incident:path}/cancel")
