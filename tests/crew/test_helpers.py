@@ -137,6 +137,7 @@ def test_where_a_helpers_failure_enters(kind: Kind) -> None:
         Kind.CONTENT_FILTER,
         Kind.REFUSAL,
         Kind.GOAL_MISALIGNED,
+        Kind.ARCHITECTURAL_BLOCKER,
         Kind.HOOK_CRASH,
         Kind.CAPABILITY_MISMATCH,
     }
