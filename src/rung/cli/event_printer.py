@@ -73,15 +73,21 @@ def _print_line(mark: str, subject: str, rest: str) -> None:
 
 
 def _json_line(event: ev.Event, _: Incident) -> None:
+    from rung.core.domain.event_codec import to_json
+
+    print_json_line(to_json(event))
+
+
+def print_json_line(value: object) -> None:
+    """Print a line of progress on standard output. Raises OutputClosed, which stops the run, if nobody reads it."""
     import json
 
     from rung.adapters.system.command_output import OutputClosed
-    from rung.core.domain.event_codec import to_json
 
     try:
-        sys.stdout.write(json.dumps(to_json(event)) + "\n")
+        sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # stops the run, as the end of a pipe stops any program
+    except BrokenPipeError:
         raise OutputClosed from None
 
 

@@ -103,7 +103,12 @@ class PipelineRun:
         finally:
             for task in running:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            for name, ended in zip(
+                running.values(), await asyncio.gather(*running, return_exceptions=True), strict=True
+            ):
+                outcome = getattr(ended, "__dict__", {}).get("__rung_outcome__")  # of a stage that was stopped
+                if outcome is not None:
+                    self._record(name, outcome)
             self._agents.remove_empty_directories()
         return self._result()
 
@@ -248,6 +253,10 @@ class PipelineRun:
             return await answer if hasattr(answer, "__await__") else answer
 
         return ask_operator
+
+    def stopped_result(self) -> PipelineResult:
+        """Return the result of a run that was stopped: what its stages have done so far."""
+        return PipelineResult(status=Status.PARTIAL, outcomes=self.outcomes, paths=self.paths, pipeline=self.pipeline)
 
     def _result(self) -> PipelineResult:
         statuses = {outcome.status for outcome in self.outcomes.values()}

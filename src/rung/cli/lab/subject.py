@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
-import subprocess
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.adapters.system.process import RunningProcess
 from rung.cli.agent_endpoints import point_command
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +23,6 @@ REMOVED_VARIABLES: Final = (
     "ANTHROPIC_AUTH_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
 )  # they would take precedence over the dummy keys
-KILL_GRACE_SECONDS: Final = 5.0  # for the output of a killed command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,32 +67,15 @@ class Subject:
         from rung.testing.provider.fault_report import FaultRun
 
         began = time.monotonic()
-        with self._start(words) as child:
-            try:
-                output, _ = child.communicate(given.encode(), timeout=self.seconds)
-                code: int | None = child.returncode
-            except subprocess.TimeoutExpired:
-                output, code = _kill(child), None
-            except BaseException:
-                _kill(child)
-                raise
-        return FaultRun(exit_code=code, output=output.decode(errors="replace"), seconds=time.monotonic() - began)
-
-    def _start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        pipe = subprocess.PIPE
         try:
-            return subprocess.Popen(  # noqa: S603  # the user's command
-                words, stdin=pipe, stdout=pipe, stderr=pipe, env=self.env, start_new_session=True
-            )
-        except OSError as error:
-            text = f"a command that can be run ({error.strerror})"
+            process = RunningProcess(words, given, env=self.env)
+        except AttemptError as error:
+            text = f"a command that can be run ({error.evidence.text})"
             raise ConfigError("command", shlex.join(self.given_words), text) from None
-
-
-def _kill(child: subprocess.Popen[bytes]) -> bytes:
-    """Kill a command and its children; return its output."""
-    os.killpg(child.pid, signal.SIGKILL)
-    try:
-        return child.communicate(timeout=KILL_GRACE_SECONDS)[0]
-    except subprocess.TimeoutExpired:
-        return b""
+        try:
+            done = process.completed(self.seconds)
+            code: int | None = done.code
+            output = done.output
+        except AttemptTimeout:
+            code, output = None, process.output_text()
+        return FaultRun(exit_code=code, output=output, seconds=time.monotonic() - began)

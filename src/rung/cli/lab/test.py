@@ -88,6 +88,7 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     at the lab by their own settings. Standard output is the answer; with --check, the effects are what counts.
     """
     from rung.adapters.system.command_line import require_program
+    from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.testing.provider import Lab
     from rung.testing.provider.fault_report import ACCEPTABLE_VERDICTS, TESTED_FAULTS, judge, rule_for
     from rung.testing.provider.faults import FAULTS
@@ -99,30 +100,41 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
     picked = [_parse_fault(words, FAULTS) for words in options["faults"]] or [(name, {}) for name in TESTED_FAULTS]
     rules = [rule_for(name, given, options["times"]) for name, given in picked]
     given = "" if sys.stdin.isatty() else sys.stdin.read()
-    rows = []
-    with Lab(base) as lab, TemporaryDirectory(prefix="rung-lab-") as scratch:
-        subject = Subject.of(command_line, lab, given, Path(scratch), options)
-        for rule in rules:
-            lab.use({**base, "rules": [rule]})  # checks all rules before anything runs
-        lab.use(base)
-        usual = _baseline_run(subject, lab, options)
-        if not options["as_json"]:
-            _print_head(usual, lab)
-        for rule in rules:
-            lab.use({**base, "rules": [rule]})
-            run = subject.run()
-            fault = FAULTS[rule["fault"]]
-            triggered = bool(lab.records.faults)
-            row = judge(fault, run, usual, triggered=triggered, attempts=lab.attempts, expect=options["expect"])
-            rows.append(row)
+    rows: list[FaultReport] = []
+    stopped: int | None = None
+    try:
+        with ending_signals(), Lab(base) as lab, TemporaryDirectory(prefix="rung-lab-") as scratch:
+            subject = Subject.of(command_line, lab, given, Path(scratch), options)
+            for rule in rules:
+                lab.use({**base, "rules": [rule]})  # checks all rules before anything runs
+            lab.use(base)
+            usual = _baseline_run(subject, lab, options)
             if not options["as_json"]:
-                _print_row(row)
-    if options["as_json"]:
-        print_json({"command": list(command_line), "faults": [row.to_dict() for row in rows]})
-    else:
-        click.echo(", ".join(f"{verdict} {count}" for verdict, count in _totals(rows)))
+                _print_head(usual, lab)
+            for rule in rules:
+                lab.use({**base, "rules": [rule]})
+                run = subject.run()
+                fault = FAULTS[rule["fault"]]
+                triggered = bool(lab.records.faults)
+                row = judge(fault, run, usual, triggered=triggered, attempts=lab.attempts, expect=options["expect"])
+                rows.append(row)
+                if not options["as_json"]:
+                    _print_row(row)
+    except KeyboardInterrupt as stop:
+        stopped = exit_code_of(stop)
+    _print_summary(command_line, rows, is_stopped=stopped is not None, as_json=options["as_json"])
+    if stopped is not None:
+        sys.exit(stopped)
     if options["strict"] and any(row.verdict not in ACCEPTABLE_VERDICTS for row in rows):
         sys.exit(1)
+
+
+def _print_summary(words: Sequence[str], rows: Sequence[FaultReport], *, is_stopped: bool, as_json: bool) -> None:
+    if as_json:
+        found = {"command": list(words), "faults": [row.to_dict() for row in rows]}
+        print_json({**found, "stopped": True} if is_stopped else found)
+        return
+    click.echo(", ".join([f"{verdict} {count}" for verdict, count in _totals(rows)] + ["stopped"] * is_stopped))
 
 
 def _parse_fault(words: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rung.adapters.system.process_guardian import ENDING_SIGNALS
+from rung.cli.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,11 @@ class EndRequested(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.exit_code = 128 + number  # as a shell reports it
+
+
+def exit_code_of(stop: KeyboardInterrupt) -> int:
+    """Return the exit code of a command that Ctrl-C, a signal or a closed pipe has stopped."""
+    return int(getattr(stop, "exit_code", INTERRUPTED))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def run(file: Path, **options: Any) -> None:
     """Run the pipeline in FILE.toml."""
     import asyncio
 
-    from rung.cli.run.ending_signals import ending_signals
+    from rung.adapters.system.command_output import OutputClosed
+    from rung.cli.run.ending_signals import ending_signals, exit_code_of
+    from rung.cli.run.run_output import discard_output
 
     pipeline, policy = _load(file)
     journal = _open_journal(options)
@@ -65,16 +67,22 @@ def run(file: Path, **options: Any) -> None:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
             _print_line("restructured", note, as_json=options["as_json"])
-        with ending_signals():
-            result = asyncio.run(work.run())
-    except KeyboardInterrupt as stop:
-        click.echo("rung: stopped; use --resume to continue", err=True)
-        sys.exit(getattr(stop, "exit_code", INTERRUPTED))
+        try:
+            with ending_signals():
+                result = asyncio.run(work.run())
+            code = EXIT_CODES[result.status]
+        except KeyboardInterrupt as stop:
+            result, code = work.stopped_result(), exit_code_of(stop)
+            click.echo("rung: stopped; use --resume to continue", err=True)
     finally:
         if journal is not None:
             journal.close()
-    _print_result(result, work.run_id, as_json=options["as_json"])
-    sys.exit(EXIT_CODES[result.status])
+    try:
+        _print_result(result, work.run_id, as_json=options["as_json"])
+    except BrokenPipeError:
+        discard_output()
+        code = code or OutputClosed.exit_code
+    sys.exit(code)
 
 
 @command.command("check")
@@ -186,13 +194,12 @@ def _run_id(pipeline: Pipeline, journal: Journal | None, options: dict[str, Any]
 
 def _listener(policy: Policy, *, as_json: bool) -> Any:
     """Return a listener that prints events with the name of their stage."""
-    from rung.cli.event_printer import describe
+    from rung.cli.event_printer import describe, print_json_line
     from rung.core.domain.event_codec import to_json
 
     def on_event(stage: str, event: Any, incident: Any) -> None:
         if as_json:
-            sys.stdout.write(json.dumps({"stage": stage, **to_json(event)}) + "\n")
-            sys.stdout.flush()
+            print_json_line({"stage": stage, **to_json(event)})
             return
         line = describe(event, incident, policy)
         if line is not None:

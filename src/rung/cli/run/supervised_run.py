@@ -15,7 +15,8 @@ from rung.adapters.system.process import STDIN, AgentCommand
 from rung.adapters.system.step_file import StepFile
 from rung.adapters.system.user_hooks import hooked
 from rung.cli.event_printer import listener, terminal_asker
-from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.exit_codes import EXIT_CODES
+from rung.cli.run.ending_signals import exit_code_of
 from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
 from rung.core.domain.request import Request
@@ -72,7 +73,7 @@ class SupervisedRun:
                     attempt, request, policy=self.policy, journal=self.journal, run_id=run_id, **ports
                 )
         except KeyboardInterrupt as stop:
-            code = getattr(stop, "exit_code", INTERRUPTED)
+            code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
                 sys.exit(code)
             if process is not None:

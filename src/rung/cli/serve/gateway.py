@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 import threading
 from contextlib import nullcontext
@@ -31,7 +30,8 @@ Agents need no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to the address 
   eval "$(rung gateway --print-env)"
 
 \b
-Settings: the [gateway] table of rung.toml; options override it. `run` exits with the code of the command."""
+Settings: the [gateway] table of rung.toml; options override it. `run` exits with the code of the command; stopped by
+Ctrl-C, SIGTERM or SIGHUP, it ends the command and exits with 130, 143 or 129."""
 
 
 def _options(function: Any) -> Any:
@@ -89,7 +89,9 @@ def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
     """
     from tempfile import TemporaryDirectory
 
+    from rung.adapters.system.attached_process import run_attached
     from rung.adapters.system.command_line import require_program
+    from rung.cli.run.ending_signals import ending_signals, exit_code_of
 
     require_program("COMMAND", command_line)
     settings = load_settings({**ctx.obj, "port": ctx.obj.get("port") or 0})
@@ -99,7 +101,10 @@ def run(ctx: click.Context, command_line: tuple[str, ...]) -> None:
         with TemporaryDirectory(prefix="rung-agent-") as scratch:
             pointed = point_command(command_line, f"http://127.0.0.1:{port}", os.environ, Path(scratch))
             env = {**os.environ, **agent_environment("127.0.0.1", port), **pointed.env}
-            code = subprocess.run(pointed.words, env=env, check=False).returncode  # noqa: S603  # the user's command
+            with ending_signals():
+                code = run_attached(pointed.words, env)
+    except KeyboardInterrupt as stop:
+        code = exit_code_of(stop)
     except OSError as error:
         raise ConfigError("COMMAND", command_line[0], f"a program that can be run ({error.strerror})") from None
     finally:

@@ -1,0 +1,46 @@
+"""A command that keeps our standard streams: it ends with this process, and no process of its group outlives it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rung.adapters.system.foreground import foreground, is_foreground, wait_in_foreground
+from rung.adapters.system.process import STDIN, WAIT_SLICE_SECONDS, terminate_group
+from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def run_attached(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a command to its end and return its exit code; negative is the signal that ended it.
+
+    On a terminal it gets the foreground, and with it Ctrl-C and Ctrl-Z, as under a shell. A signal to this process that raises
+    here terminates it with its child processes. Raises OSError if it cannot be started.
+    """
+    if os.name != "posix":
+        return subprocess.run(command, env=dict(env), check=False).returncode  # noqa: S603  # the user's command
+    guardian = ProcessGuardian()
+    try:
+        with deferred_signals():
+            process = subprocess.Popen(command, env=dict(env), process_group=0)  # noqa: S603  # the user's command
+            guardian.watch(process.pid)
+        try:
+            return _wait(process)
+        except BaseException:
+            terminate_group(process)
+            raise
+    finally:
+        guardian.release()
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    if is_foreground(STDIN):
+        with foreground(process, STDIN):
+            return wait_in_foreground(process, STDIN)
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(WAIT_SLICE_SECONDS)
