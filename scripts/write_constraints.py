@@ -24,6 +24,11 @@ LOCKS: Final = {
     ),
     "requirements/litellm.txt": ("--group", "litellm"),
     "requirements/node.txt": ("--group", "node"),
+    # Each client of `make clients` has an environment of its own.
+    **{
+        f"bench/clients/locks/{path.stem}.txt": (str(path.relative_to(ROOT)),)
+        for path in sorted(ROOT.glob("bench/clients/locks/*.in"))
+    },
 }
 
 

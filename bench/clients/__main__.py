@@ -40,7 +40,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.clients", description=__doc__)
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help="clients to run (default: all that are installed)")
     for name in ("wire", "mode", "tries", "fault", "route"):
-        parser.add_argument(f"--{name}", help=f"only cells with this {name}")
+        parser.add_argument(f"--{name}", help=f"only cells with this {name}, or one of several: a,b")
     parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
     parser.add_argument("--workers", type=int, default=2, help="cells at once")
     parser.add_argument("--again", action="store_true", help="also run cells that have a result")
@@ -54,8 +54,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -> list[Cell]:
     names = ("wire", "mode", "tries", "fault", "route")
-    wanted = {name: value for name in names if (value := getattr(options, name))}
-    found = [cell for cell in client.cells() if all(getattr(cell, name) == value for name, value in wanted.items())]
+    wanted = {name: value.split(",") for name in names if (value := getattr(options, name))}
+    found = [cell for cell in client.cells() if all(getattr(cell, name) in values for name, values in wanted.items())]
     if options.again:
         return found
     return [

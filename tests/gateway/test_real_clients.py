@@ -1,0 +1,78 @@
+"""A slice of `make clients` in the gate: Claude Code, Codex, Vercel's SDK and the Python SDKs behind the gateway.
+
+The provider is that of the suite, which shares no code with the lab. `make test` installs Codex and Vercel's SDK.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hooks.rig import command_line
+
+ROOT = Path(__file__).parents[2]
+INSTALLED = Path(sys.prefix) / "clients"
+SLICE = [
+    ("anthropic-python", "messages", "zero", "cut by reset,empty 200,cut in call"),
+    ("openai-python", "chat,responses", "zero", "error event in text,output limit"),
+    ("vercel", "messages,responses", "default", "cut by reset,no end"),
+    ("claude-code", "messages", "default", "cut by reset,output limit"),
+    ("codex", "responses", "default", "cut by close,error event in text"),
+]
+
+
+def environment(client: str, place: Path) -> None:
+    """Make the environment of a client from what is installed: Rung's own has the Python SDKs and Claude Code."""
+    if client.endswith("-python"):
+        (place / client / "bin").mkdir(parents=True)
+        (place / client / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (place / client / "bin/python").chmod(0o755)
+    elif client == "claude-code":
+        program = command_line()
+        if program is None:
+            missing(client)
+        (place / client / "node_modules/@anthropic-ai/claude-code-linux-x64").mkdir(parents=True)
+        (place / client / "node_modules/@anthropic-ai/claude-code-linux-x64/claude").symlink_to(program or "")
+    else:
+        if not all((INSTALLED / name / ".ready").exists() for name in (client, "node")):
+            missing(client)
+        for name in (client, "node"):
+            (place / name).symlink_to(INSTALLED / name)
+        return
+    (place / client / ".ready").touch()
+
+
+def missing(client: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(f"{client} is needed here: make gate-clients")
+    pytest.skip(f"{client} is not installed: make gate-clients")
+
+
+@pytest.mark.parametrize(("client", "wires", "tries", "faults"), SLICE)
+def test_a_real_client_gets_whole_answers(client: str, wires: str, tries: str, faults: str, tmp_path: Path) -> None:
+    """Behind the gateway, a real client ends with the whole text and one run of its tool under each fault."""
+    environment(client, tmp_path)
+    words = [client, "--wire", wires, "--tries", tries, "--mode", "stream", "--fault", faults, "--route", "gateway"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.clients", *words, "--environments", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    found = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    expected = {(wire, fault): "done" for wire in wires.split(",") for fault in faults.split(",")}
+    assert {(row["wire"], row["fault"]): row["verdict"] for row in found} == expected, done.stdout + done.stderr
+
+
+def test_parallel_calls_are_whole() -> None:
+    """Of calls at once with 30 % of the requests failing, every answer is whole and every tool runs once."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.clients.parallel", "24", "--no-stalls"],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["ends"] == {"whole": 24}, found
+    assert found["struck"] > 5
