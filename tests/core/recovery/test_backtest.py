@@ -143,7 +143,7 @@ def test_a_question_with_other_options_is_another_question() -> None:
     found = replay(events, make("call", attempts=None, models=["small", "large"]))
     assert (
         found.describe()
-        == "would have asked a person (not_found: lost What should be done?) after attempt 1: outcome unknown"
+        == "would have asked a person (After 1 attempt: not_found: lost What should be done?) after attempt 1: outcome unknown"
     )
 
 
