@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rung.store.crew.rows import TaskRow
 
-LONG = 90.0
+LONG = 240.0
 pytestmark = pytest.mark.usefixtures("measured_processes")  # the conductor is a process of its own
 RUNG = [sys.executable, "-m", "rung"]
 GOOD = [

@@ -19,7 +19,7 @@ from rung.engine.process_identity import ProcessId, current_process, is_alive, i
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG = 60.0
+LONG = 180.0
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 DEAF = [
     sys.executable,

@@ -32,9 +32,9 @@ from rung.engine.timeouts.sync_timeout import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG = 30.0  # what an attempt would take
+LONG = 240.0  # what an attempt would take
 SHORT = 0.1  # what it is given
-SOON = 20.0  # less than an attempt would take, and than the watchdog's interval: the watchdog was woken
+SOON = 150.0  # less than an attempt would take, and than the watchdog's interval: the watchdog was woken
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -31,7 +31,7 @@ TIMEOUTS = {
     "last_resort_factor": 1.0,
 }
 IMPATIENT = {"connect": 60.0, "headers": 2.0, "total": 2.0, "first_token": 2.0, "idle": 1.0, "last_resort_factor": 1.0}
-LONG = 60.0
+LONG = 180.0
 
 
 class Behind:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 TOKEN = "an administrator's token".replace(" ", "-")
-SOON = 15.0
+SOON = 120.0
 MODELS = [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.1}]
 
 

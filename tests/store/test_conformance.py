@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.backends.port import BackendConnection, StoreBackend
 
-LONG = 30.0
+LONG = 120.0
 _NUMBERS = count()
 few = settings(
     max_examples=12,

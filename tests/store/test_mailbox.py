@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 BUSY = HttpError(503, "busy")
-LONG = 60.0
+LONG = 180.0
 
 
 def in_thread(work: Callable[[], Outcome[str]]) -> Callable[[], Outcome[str]]:
@@ -42,7 +42,7 @@ def in_thread(work: Callable[[], Outcome[str]]) -> Callable[[], Outcome[str]]:
 def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> None:
     """An intervention moves a waiting recovery to another model."""
     here, there = make_journal(), make_journal()
-    policy = rung.policy("call", backoff={"base": 60, "cap": 60, "jitter": False})
+    policy = rung.policy("call", backoff={"base": 300, "cap": 300, "jitter": False})
     script = Script(BUSY, "done")
     ended = in_thread(
         lambda: rung.recover_sync(script, rung.Request(prompt="x", model="small"), policy=policy, journal=here)

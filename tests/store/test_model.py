@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
-LONG = 30.0
+LONG = 120.0
 
 
 class Machine(RuleBasedStateMachine):

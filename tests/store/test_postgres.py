@@ -21,7 +21,7 @@ from tests.store.stories import failed, opened, succeeded
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = 30.0
+LONG = 120.0
 
 
 @pytest.mark.parametrize(

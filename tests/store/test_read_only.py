@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONG = 30.0
+LONG = 120.0
 LOOK = """
 import json, sys
 from rung.core.domain import events as ev

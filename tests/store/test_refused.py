@@ -23,7 +23,7 @@ from tests.store.stories import opened, succeeded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG = 30.0
+LONG = 120.0
 
 
 def said(where: str | Path) -> str:
