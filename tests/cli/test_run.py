@@ -218,3 +218,25 @@ def test_a_check_whose_output_is_not_text(tmp_path: Path) -> None:
     check = "sh -c 'printf \"\\377\"; exit 1'"
     done = run("--max-attempts", "1", "--check", check, "--", "echo", "done", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)["errorType"]) == (3, "test_failure")
+
+
+def test_an_exhausted_plan_reaches_the_fallback() -> None:
+    """A fallback whose account is unknown takes over from an exhausted plan; one that gets the same model does not."""
+    spent = "echo 'You exceeded your current quota' >&2; exit 1"
+    done = run("--no-journal", "--fallback", "cat", "--", "sh", "-c", spent, given="the task")
+    assert (done.returncode, done.stdout) == (0, "the task")
+    same = run("--no-journal", "--model", "a", "--fallback", "echo {model}", "--", "sh", "-c", f": {{model}}; {spent}")
+    assert (same.returncode, json.loads(same.stdout)["attempts"]) == (3, 1)
+
+
+def test_models_need_a_place_in_the_command(tmp_path: Path) -> None:
+    """Several models without {model} are refused; those of a file are not used, and that is said before the start."""
+    words = ("--", "sh", "-c", "echo x >> log; echo 'model not found' >&2; exit 1")
+    refused = run("--no-journal", "--model", "a", "--model", "b", *words, cwd=tmp_path)
+    assert (refused.returncode, "no command has {model}" in refused.stderr) == (2, True)
+    assert not (tmp_path / "log").exists()
+    (tmp_path / "p.toml").write_text('[policy]\nladder = "call"\nmodels = ["a", "b"]\nretries = 0\n')
+    done = run("--no-journal", "--policy", "p.toml", *words, cwd=tmp_path)
+    assert "never handed over to another model" in done.stderr
+    assert "hand over to b" not in done.stderr
+    assert (tmp_path / "log").read_text() == "x\n"

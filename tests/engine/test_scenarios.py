@@ -666,6 +666,25 @@ def test_quota_never_goes_to_a_dearer_model(world: World) -> None:
     assert (outcome.status, outcome.attempts) == ("partial", 1)
 
 
+def test_quota_goes_to_an_agent_with_an_account_of_its_own(world: World) -> None:
+    """Exhausted quota reaches another agent unless it is known to share the account: by name, or by the same model."""
+    quota = HttpError(429, "You exceeded your current quota", code="insufficient_quota")
+    unnamed = rung.Request(prompt="do it")
+    for request, settings, status in (
+        (unnamed, {}, "recovered"),
+        (unnamed, {"same_account": ["other"]}, "partial"),
+        (ASK, {}, "partial"),
+        (ASK, {"same_account": []}, "recovered"),
+    ):
+        policy = rung.policy("task", agents=["other"], **settings)
+        outcome = world.recover(
+            Script(quota, "done") if status == "recovered" else Script(quota), request, policy=policy
+        )
+        assert outcome.status == status, (request, settings)
+        shares = any("share the exhausted account" in str(event) for event in outcome.events)
+        assert shares == (status == "partial"), (request, settings)
+
+
 def test_capability_goes_to_another_agent_first(world: World) -> None:
     """A mismatch of capability is given to another agent, with all that was tried."""
     script = Script(rung.AttemptError("I only do Python", finding="capability_mismatch"), "done")

@@ -12,7 +12,6 @@ from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.core.policy.policy import TEMPLATES
 
 if TYPE_CHECKING:
-    from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
 
 EPILOG = """\b
@@ -110,6 +109,7 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     from rung.adapters.system.command_output import OutputClosed
     from rung.cli.run.run_checks import load_stop_and_hooks, required_programs
     from rung.cli.run.run_output import RunOutput
+    from rung.cli.run.run_policy import policy_of_run
     from rung.cli.run.supervised_run import SupervisedRun
 
     stop, hooks = load_stop_and_hooks(options)
@@ -117,8 +117,7 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     output = RunOutput(as_json=options["as_json"], stream=options["stream"])
     journal = _open_journal(options)
     try:
-        policy = _policy(options, journal)
-        policy = policy.replace(agents=tuple(filter(None, agents)), report=policy.report or _default_report(options))
+        policy = policy_of_run(options, journal, agents)
         run = SupervisedRun(
             agents=agents, policy=policy, journal=journal, stop=stop, hooks=hooks, output=output, options=options
         )
@@ -131,42 +130,6 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     except OutputClosed as closed:
         code = code or closed.exit_code
     sys.exit(code)
-
-
-def _default_report(options: dict[str, Any]) -> str:
-    """File for the report of a blocked run; none if `--report` is empty."""
-    from rung.core.policy.policy import BLOCKED_REPORT
-
-    return BLOCKED_REPORT if options["report"] is None else ""
-
-
-def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
-    from rung.core.policy.parser import parse_policy
-    from rung.core.policy.presets import LADDERS
-
-    keys = ("template", "retries", "attempts", "seconds", "attempt_seconds", "report")
-    settings = {key: options[key] for key in keys if options[key] is not None}
-    if options["models"]:
-        settings["models"] = list(options["models"])
-    name = options["policy_name"]
-    if name in LADDERS:
-        return parse_policy({"ladder": name, **settings})
-    if name is None:
-        from rung.wiring.policies import PolicyStore, file_book
-
-        book = file_book()
-        base = (
-            book.policy_for(options["project"])
-            if journal is None
-            else PolicyStore(journal, book).pick(options["project"])
-        )
-        return parse_policy(settings, base=base)
-    from rung.core.classify.classifier import use_rules
-    from rung.wiring.files import load_policy
-
-    book = load_policy(name)
-    use_rules(*book.rules)
-    return parse_policy(settings, base=book.policy_for(project=options["project"]))
 
 
 def _open_journal(options: dict[str, Any]) -> Journal | None:

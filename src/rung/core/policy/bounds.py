@@ -29,6 +29,7 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         ),
         models=limits.models,
         agents=limits.agents,
+        same_account=limits.same_account,
         prompts=limits.prompts,
         report=limits.report,
         retry=policy.retry & limits.retry,

@@ -94,6 +94,12 @@ class Policy:
         default=(),
     )
     agents: tuple[str, ...] = setting(list_of(ANY_TEXT), "Agents to hand over to, in this order.", default=())
+    same_account: tuple[str, ...] | None = setting(
+        optional(list_of(ANY_TEXT)),
+        "Agents known to draw on the first agent's account: an exhausted quota is not handed over to them. "
+        "Left out: all agents if the request names a model, which they would use, too; otherwise none.",
+        default=None,
+    )
     retry: frozenset[Kind] = setting(
         KINDS,
         "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",

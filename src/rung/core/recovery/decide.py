@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
+    from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
 
 _ENDING_STATUS: Final[Mapping[Action, Status]] = {
@@ -33,6 +34,7 @@ _ENDING_STATUS: Final[Mapping[Action, Status]] = {
     Action.ASK: Status.BLOCKED,
 }
 _UNSAFE: Final = "a replay is not safe: output or side effects were already seen"
+_SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
 # Actions that produce the answer again from its beginning.
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 # Actions that change the form of a request, not its instructions.
@@ -338,7 +340,8 @@ def _hand_over(
         return None
     target = _target(incident, failure, policy, rung)
     if target is None:
-        skipped.append((index, "no other model or agent to hand over to"))
+        shares = failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents
+        skipped.append((index, _SAME_ACCOUNT if shares else "no other model or agent to hand over to"))
         return None
     model, agent = target
     listed = policy.model(model)
@@ -391,14 +394,22 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
         if _used_by_session(incident, rung) >= rung.tries:
             return None  # a switch of its own would be one more than the session has
     agent = next((name for name in policy.agents if name not in incident.agents), None)
+    if failure.kind is Kind.QUOTA_EXHAUSTED:
+        agent = _agent_with_own_quota(incident, request, policy)
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = _next_model(incident, failure, policy, rung)
     by_model = None if model is None else (model, request.agent)
-    if failure.kind is Kind.QUOTA_EXHAUSTED:
-        return by_model  # another agent on the same model has the same exhausted quota
     if failure.kind is Kind.CAPABILITY_MISMATCH:
         return by_agent or by_model
     return by_model or by_agent
+
+
+def _agent_with_own_quota(incident: Incident, request: Request, policy: Policy) -> str | None:
+    """Return the next agent that is not known to share the exhausted quota. On the same model, agents share it."""
+    shared = policy.same_account
+    if shared is None:
+        shared = policy.agents if request.model else ()
+    return next((name for name in policy.agents if name not in incident.agents and name not in shared), None)
 
 
 def _next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
