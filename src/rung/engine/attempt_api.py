@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rung.core.classify.evidence import clip
+from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, is_number
 from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK
 from rung.engine.timeouts.attempt_reports import listeners
+
+MAX_STEP_CHARS: Final = 500
 
 
 def report_step(step: str) -> None:
     """Report a finished part of the work. A partial outcome lists the finished parts."""
     if not isinstance(step, str):
         raise ConfigError("step", step, "a string")
+    step = redacted(clip(step, MAX_STEP_CHARS))  # it reaches contracts, reports and prompts
     run, now = CURRENT.get(), SYSTEM_CLOCK.now()
     if run is not None:
-        run.append(ev.StepCompleted(run.clock.now(), clip(step, 500)))
+        run.append(ev.StepCompleted(run.clock.now(), step))
+        run.record_report(step=step)
         return
     buffer = listeners()[0]
     buffer.last_report_at = now
-    buffer.steps.append((now, clip(step, 500)))
+    buffer.steps.append((now, step))
 
 
 def report_cost(dollars: float) -> None:
@@ -29,6 +36,7 @@ def report_cost(dollars: float) -> None:
     run = CURRENT.get()
     if run is not None:
         run.attempt_dollars += dollars
+        run.record_report(dollars=float(dollars))
         return
     cost = (SYSTEM_CLOCK.now(), float(dollars))
     for buffer in listeners():

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from rung.core.classify.classifier import classify
+from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
@@ -174,7 +175,7 @@ class ExternalRecovery:
 
     def step_completed(self, step: str) -> None:
         """Record a finished part of the work."""
-        self._append(ev.StepCompleted(self._now(), step))
+        self._append(ev.StepCompleted(self._now(), redacted(step)))
 
     def succeeded(self) -> None:
         """Record a successful attempt; it ends the incident."""

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from rung.core.domain.events import Ask, Event
     from rung.core.domain.failures import Evidence, Failure
@@ -180,8 +180,17 @@ class RunLease(Protocol):
         """Record the result of the run."""
         ...
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
-        """Append events while this process holds the lease."""
+    def give_back(self) -> None:
+        """Release a run that cannot be resumed here, as if it had not been claimed."""
+        ...
+
+    def append(
+        self, incident: str, first: int, events: Sequence[Event], steps: Mapping[str, Any] | None = None
+    ) -> Awaitable[None]:
+        """Append events, and record steps, in one transaction while this process holds the lease.
+
+        An event that is stored redacted or clipped is also recorded whole, as the step `event.POSITION`.
+        """
         ...
 
     def __enter__(self) -> RunLease:
@@ -260,6 +269,10 @@ class AttemptRecorder(Protocol):
 
     def attempt_finished(self, value: Any, error: Exception | None) -> Awaitable[None] | None:
         """Record the value that the attempt returned, or the error that it raised."""
+        ...
+
+    def reported(self, report: Mapping[str, Any]) -> None:
+        """Record what the running attempt reports: `{"step": …}` or `{"dollars": …}`. Durable when this returns."""
         ...
 
 

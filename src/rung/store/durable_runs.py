@@ -8,20 +8,30 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
+from rung.core.domain.event_codec import to_json
+from rung.core.domain.events import Changed, Opened
 from rung.engine.process_identity import current_owner, is_gone
 from rung.store import messages
+from rung.store.journal.event_encoding import encode
 from rung.store.messages import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
     from rung.core.recovery.interventions import Intervention
     from rung.store.backends.port import BackendConnection, DurableEventLog, DurableFuture
+    from rung.store.sealing import JournalKey
 
 LEASE_SECONDS: Final = 30.0
 MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
+
+
+_STEP: Final = (
+    "INSERT INTO step (run, key, result, at) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (run, key) DO UPDATE SET result = excluded.result, at = excluded.at"
+)
 
 
 class RunRow(NamedTuple):
@@ -39,10 +49,16 @@ class OpenRunRow(NamedTuple):
 
     id: str
     task: str
-    arguments: Any
+    stored_arguments: str
     owned: bool
     made_at: float
     touched_at: float
+    key: JournalKey
+
+    @property
+    def arguments(self) -> Any:
+        """Arguments of its task; raises SealedElsewhere if they are sealed under another key."""
+        return json.loads(self.key.reveal(self.stored_arguments, _place(self.id, "arguments")))
 
 
 class DurableRunStore:
@@ -52,13 +68,14 @@ class DurableRunStore:
         self, journal: DurableEventLog, *, lease: float = LEASE_SECONDS, now: Callable[[], float] = time.time
     ) -> None:
         self.journal = journal
+        self.key = journal.key
         self.lease = lease
         self.now = now
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
         """Become the owner of a new or abandoned run; raise RunOwnedElsewhere when a live process owns it."""
         mine = current_owner().text()
-        encoded = as_json(arguments, f"the arguments of {task or run}")
+        encoded = self._encoded_arguments(run, task, arguments)
 
         def work(connection: BackendConnection) -> tuple[int, str, str, int]:
             return self._claim(connection, run, task, encoded, mine)
@@ -67,9 +84,14 @@ class DurableRunStore:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND owner = ?", (run, mine)))
 
         epoch, state, result, idle = self.journal.write(work, present).result()
-        return DurableRunLease(
-            self, run, epoch, done=json.loads(result) if state == "done" else None, exhausted=idle > MAX_IDLE_CLAIMS
-        )
+        done = self._result(run, result) if state == "done" else None
+        return DurableRunLease(self, run, epoch, done=done, exhausted=idle > MAX_IDLE_CLAIMS)
+
+    def _encoded_arguments(self, run: str, task: str, arguments: Any) -> str:
+        return self.key.protect(as_json(arguments, f"the arguments of {task or run}"), _place(run, "arguments"))
+
+    def _result(self, run: str, stored: str) -> Any:
+        return json.loads(self.key.reveal(stored, _place(run, "result")))
 
     def _claim(
         self, connection: BackendConnection, run: str, task: str, encoded: str, mine: str
@@ -96,7 +118,7 @@ class DurableRunStore:
 
     def submit(self, run: str, task: str, arguments: Any) -> bool:
         """Create an unowned run for any worker to claim; return False when the id exists."""
-        encoded, now = as_json(arguments, f"the arguments of {task}"), self.now()
+        encoded, now = self._encoded_arguments(run, task, arguments), self.now()
 
         def work(connection: BackendConnection) -> bool:
             if connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)):
@@ -115,7 +137,7 @@ class DurableRunStore:
     def result_of(self, run: str) -> Any:
         """Return the result of an ended run without claiming it; None when it is open or does not exist."""
         rows = self.journal.read("SELECT result FROM run WHERE id = ? AND state = 'done'", (run,))
-        return json.loads(rows[0][0]) if rows else None
+        return self._result(run, rows[0][0]) if rows else None
 
     def find(self, run: str) -> RunRow | None:
         """Return a run without claiming it; None when it does not exist."""
@@ -124,7 +146,8 @@ class DurableRunStore:
             return None
         ((task, arguments, state, result, owner, lease),) = rows
         owned = bool(owner) and self.now() < lease and not is_gone(owner)
-        return RunRow(run, task, json.loads(arguments), json.loads(result) if state == "done" else None, owned)
+        arguments = json.loads(self.key.reveal(arguments, _place(run, "arguments")))
+        return RunRow(run, task, arguments, self._result(run, result) if state == "done" else None, owned)
 
     def ids_below(self, name: str) -> list[str]:
         """Return the ids of the runs that start with this name and a slash."""
@@ -142,7 +165,7 @@ class DurableRunStore:
         )
         return [
             OpenRunRow(
-                run, task, json.loads(arguments), bool(owner) and now < lease and not is_gone(owner), made, touched
+                run, task, arguments, bool(owner) and now < lease and not is_gone(owner), made, touched, self.key
             )
             for run, task, arguments, owner, lease, made, touched in rows
         ]
@@ -174,19 +197,16 @@ class DurableRunLease:
     def steps(self) -> dict[str, Any]:
         """Return the results of the finished steps, by key."""
         rows = self.runs.journal.read("SELECT key, result FROM step WHERE run = ?", (self.run,))
-        return {key: json.loads(result) for key, result in rows}
+        reveal = self.runs.key.reveal
+        return {key: json.loads(reveal(result, _place(self.run, f"step {key}"))) for key, result in rows}
 
     def record(self, key: str, result: Any) -> None:
         """Record a finished step. Once this returns, the step never runs again."""
-        encoded, now = as_json(result, f"the result of step {key!r}"), self.runs.now()
+        encoded, now = self._encoded_step(key, result), self.runs.now()
 
         def work(connection: BackendConnection) -> None:
             self._renew_or_raise(connection, now, "idle = 0, ")
-            connection.execute(
-                "INSERT INTO step (run, key, result, at) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (run, key) DO UPDATE SET result = excluded.result, at = excluded.at",
-                (self.run, key, encoded, now),
-            )
+            connection.execute(_STEP, (self.run, key, encoded, now))
 
         def present(connection: BackendConnection) -> bool:
             return bool(
@@ -195,9 +215,13 @@ class DurableRunLease:
 
         self.runs.journal.write(work, present).result()
 
+    def _encoded_step(self, key: str, result: Any) -> str:
+        return self.runs.key.protect(as_json(result, f"the result of step {key!r}"), _place(self.run, f"step {key}"))
+
     def finish(self, result: Any) -> None:
         """Record the result of the run and end it."""
-        encoded, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
+        plain, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
+        encoded = self.runs.key.protect(plain, _place(self.run, "result"))
 
         def work(connection: BackendConnection) -> None:
             self._renew_or_raise(connection, now, "")
@@ -209,17 +233,21 @@ class DurableRunLease:
             return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND state = 'done'", (self.run,)))
 
         self.runs.journal.write(work, present).result()
-        self.done = json.loads(encoded)
+        self.done = json.loads(plain)
 
     def release(self) -> None:
         """Release an unfinished run, so that another process can claim it at once."""
         self._release().result()
 
-    def _release(self) -> DurableFuture[None]:
+    def give_back(self) -> None:
+        """Release a run that was refused: the claim does not count as one without progress."""
+        self._release("idle = idle - 1, ").result()
+
+    def _release(self, assignments: str = "") -> DurableFuture[None]:
         now = self.runs.now()
 
         def work(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, "")
+            self._renew_or_raise(connection, now, assignments)
             connection.execute("UPDATE run SET owner = '', lease = 0 WHERE id = ?", (self.run,))
 
         return self.runs.journal.write(work, lambda _: True)
@@ -235,12 +263,25 @@ class DurableRunLease:
 
     # -- the fenced event log -------------------------------------------------------------------------
 
-    def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
-        """Append events of this run, as long as this process owns it."""
+    def append(
+        self, incident: str, first: int, events: Sequence[Event], steps: Mapping[str, Any] | None = None
+    ) -> DurableFuture[None]:
+        """Append events of this run, and record steps, in one transaction, as long as this process owns the run.
+
+        An event that the journal stores redacted or clipped is also recorded whole, as the step `event.POSITION`.
+        """
         now = self.runs.now()
-        return self.runs.journal.append_if(
-            incident, first, events, lambda connection: self._renew_or_raise(connection, now, "")
-        )
+        whole = {f"event.{n}": to_json(event) for n, event in enumerate(events, first) if _is_altered(event)}
+        rows = [
+            (self.run, key, self._encoded_step(key, result), now) for key, result in {**whole, **(steps or {})}.items()
+        ]
+
+        def precondition(connection: BackendConnection) -> None:
+            self._renew_or_raise(connection, now, "")
+            if rows:
+                connection.executemany(_STEP, rows)
+
+        return self.runs.journal.append_if(incident, first, events, precondition)
 
     def intervention(self, incident: str) -> Intervention | None:
         """Return a pending operator intervention for an incident."""
@@ -280,3 +321,13 @@ class DurableRunLease:
         """Renew the lease."""
         now = self.runs.now()
         self.runs.journal.write(lambda connection: self._renew_or_raise(connection, now, ""), lambda _: True).result()
+
+
+def _place(run: str, what: str) -> str:
+    """Return the place of a stored text, to which its seal is bound."""
+    return f"run {run!r}, {what}"
+
+
+def _is_altered(event: Event) -> bool:
+    """Return whether the journal stores less than the event. Requests are recorded relative to the caller's."""
+    return not isinstance(event, Opened | Changed) and encode(event).event is not event

@@ -60,6 +60,16 @@ def session_models(database: Readable) -> dict[str, str]:
 def as_json(value: Any, what: str) -> str:
     """Encode a value that another process reads; raise TypeError when JSON cannot represent it."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text if text.isascii() or _is_utf8(text) else json.dumps(value, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be JSON to be resumed by another process: {error}") from None
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether a store accepts the text: a lone surrogate must be escaped."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -222,7 +222,7 @@ def test_a_process_that_died() -> None:
     incident = Incident.of(events)
     events.append(ev.AttemptFailed(2e6, process_death_failure(incident), 1.0, 0.0, may_retry=True))
     events[0] = events[0]._replace(deadline=None)
-    events.append(ev.Decided(2e6, decide_after_process_death(incident, task())))
+    events.append(ev.Decided(2e6, decide_after_process_death(incident, task(), 1e6)))
     policy = task(seconds=None)
     assert replay(events, policy).is_same
     found = replay(events, policy.replace(unattended=True))

@@ -85,10 +85,10 @@ def test_an_attempt_that_was_cut_off() -> None:
     fresh = Incident.of([opened(idempotent=True)])
     failure = process_death_failure(fresh)
     assert (failure.kind, failure.retryable, failure.evidence.side_effects) == (Kind.WORKER_DEAD, False, True)
-    assert isinstance(decide_after_process_death(fresh, POLICY), ev.Repeat)
-    asked = decide_after_process_death(Incident.of([opened(attended=True)]), POLICY)
+    assert isinstance(decide_after_process_death(fresh, POLICY, 0.0), ev.Repeat)
+    asked = decide_after_process_death(Incident.of([opened(attended=True)]), POLICY, 0.0)
     assert isinstance(asked, ev.Ask)
     assert {option.id for option in asked.options} == {"retry", "stop"}
-    ended = decide_after_process_death(Incident.of([opened()]), POLICY)
+    ended = decide_after_process_death(Incident.of([opened()]), POLICY, 0.0)
     assert isinstance(ended, ev.Finish)
     assert ended.status is ev.Status.PARTIAL

@@ -86,7 +86,10 @@ def check(where: str, side: Path) -> None:
             assert incident.status is not None
             cut = sum(getattr(getattr(event, "failure", None), "rule", "") == "cut-off" for event in events)
             cuts += cut
-            ((ended,),) = journal.read("SELECT count(*) FROM step WHERE run = ? AND key NOT LIKE '%.begun'", (name,))
+            ((ended,),) = journal.read(
+                "SELECT count(*) FROM step WHERE run = ? AND key LIKE 'attempt.%' AND key NOT LIKE '%.begun' AND key NOT LIKE '%.report.%'",
+                (name,),
+            )
             # Every attempt has one result or was interrupted; a repeated finished attempt would make more starts than that.
             assert incident.attempts == ended + cut, name
             assert begun <= incident.attempts <= begun + cut, (name, begun, incident.attempts, cut)

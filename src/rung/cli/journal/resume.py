@@ -11,7 +11,7 @@ import click
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, print_json
 from rung.cli.run.named_run import TASK, command_to_type
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from rung.store.durable_runs import OpenRunRow
@@ -58,7 +58,10 @@ def command(
                 except Exception as error:  # noqa: BLE001  # the other runs are still resumed
                     row |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             if state == STOPPED:
-                row |= command_to_type(open_run.arguments)
+                try:
+                    row |= command_to_type(open_run.arguments)
+                except StoreError as error:  # sealed under another key: the other runs are still listed
+                    row["error"] = str(error)
             rows.append(row)
             if not as_json:
                 _print_run(row)

@@ -296,8 +296,8 @@ _TYPE_NAME: Final = type.__dict__["__name__"].__get__
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class and the text of an exception on which nothing can be relied."""
-    return f"{class_name(error)}: {text_of(error)}"
+    """Return the class and the text of an exception on which nothing can be relied, without secrets."""
+    return redacted(f"{class_name(error)}: {text_of(error)}")
 
 
 def int_or_none(value: object) -> int | None:

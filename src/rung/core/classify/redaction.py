@@ -41,7 +41,7 @@ from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.named_secrets import NAMED_SECRETS, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     _Span = tuple[int, int, str]  # start, end, kind
 
@@ -60,6 +60,13 @@ def redacted(text: str) -> str:
     if _LONG_RUN in runs and _has_suspicious_run(flat, runs):
         return _replace_secrets(text, flat)
     return _replace_secrets(text, flat) if _LONG_BASE64 in flat.translate(_BASE64_CLASSES).decode() else text
+
+
+def secrets_in(text: str) -> list[str]:
+    """Return the secrets that `redacted` would replace, in the order of the text."""
+    if redacted(text) is text:
+        return []
+    return [text[start:end] for start, end, _ in _disjoint(_secret_spans(text.encode("ascii", "replace")))]
 
 
 def redacted_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -160,12 +167,20 @@ def _replace_secrets(text: str, flat: bytes) -> str:
         return text
     parts: list[str] = []
     at = 0
+    for start, end, kind in _disjoint(spans):
+        parts += (text[at:start], f"<secret:{kind}>")
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _disjoint(spans: list[_Span]) -> Iterator[_Span]:
+    """Yield the spans in order. An overlapping one is cut off at the end of the one before it."""
+    at = 0
     # Of two spans with equal start the longer wins; of two equal ones the key shape, which is more specific.
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if end > max(start, at):
-            parts += (text[at:start], f"<secret:{kind}>")
+            yield max(start, at), end, kind
             at = end
-    return "".join((*parts, text[at:]))
 
 
 def _secret_spans(flat: bytes) -> list[_Span]:

@@ -12,9 +12,11 @@ RungError                        base of all errors that reach a caller; picklab
 ├── StoreError                   a journal or a crew's table cannot be used
 │   ├── JournalReadOnly          the journal can be read, but not written
 │   ├── StoreDamaged             a stored text or event cannot be read
+│   ├── SealedElsewhere          a stored text was sealed under a key that this process does not have
 │   └── VersionConflict          a setting was changed by another writer
 ├── StoreUnavailable             a store cannot be used at the moment; a later try may succeed
 ├── RunOwnedElsewhere            a durable run belongs to a live process
+├── RunNotResumable              the journal does not hold a durable run whole: it is refused, not altered
 ├── IllegalTransition            a crew's table rejected a transition of a task
 ├── LeaseExpired                 a worker's lease of a task has expired
 ├── TaskChanged                  a task changed after a decision about it was made
@@ -199,6 +201,15 @@ class StoreDamaged(StoreError):
     """A stored text is not UTF-8, or a stored event is not JSON."""
 
 
+class SealedElsewhere(StoreError):
+    """A stored text was sealed under a key that this process does not have."""
+
+    def __init__(self, place: str, file: str, variable: str) -> None:
+        super().__init__(
+            f"{place} is sealed under another key: run it on the account that has the key ({file}), or set {variable}"
+        )
+
+
 class VersionConflict(StoreError):
     """A setting was changed by another writer since it was read."""
 
@@ -213,6 +224,13 @@ class StoreUnavailable(RungError):
 
 class RunOwnedElsewhere(RungError):
     """A durable run belongs to a live process."""
+
+    def __init__(self, run: str, why: str) -> None:
+        super().__init__(f"run {run!r} cannot be resumed: {why}")
+
+
+class RunNotResumable(RungError):
+    """A durable run cannot go on with the same requests as before: the message says what is missing."""
 
     def __init__(self, run: str, why: str) -> None:
         super().__init__(f"run {run!r} cannot be resumed: {why}")

@@ -133,6 +133,7 @@ NEVER_RETRYABLE: Final = frozenset(
     }
 )
 
+PROCESS_DEATH_RULE: Final = "cut-off"  # of an attempt whose process died: it says nothing about the request
 NO_HEADERS: Final[Mapping[str, str]] = FrozenDict()
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import is_resumable
+from rung.core.domain.failures import PROCESS_DEATH_RULE, is_resumable
 from rung.core.domain.ladder import Action
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Incident:
         self.retry_budget_ok = event.may_retry
         if event.dollars:
             self.dollars += event.dollars
-        if failure.evidence.output or self.partial_output:
+        if (failure.evidence.output or self.partial_output) and failure.rule != PROCESS_DEATH_RULE:
             self.partial_output = (self.partial_output if self.resuming else "") + failure.evidence.output
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
@@ -153,6 +153,8 @@ class Incident:
         self.decision = decision
         rung = decision.rung
         if isinstance(decision, ev.Repeat):
+            if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
+                return  # the attempt did not fail: no try is used
             if self.retries:
                 self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1}
             else:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
-from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROCESS_DEATH_RULE, Kind
 from rung.core.domain.ladder import Action
 from rung.core.text.quoted_data import on_one_line, quote_data
 
@@ -256,7 +256,7 @@ def render(
         "known_bad": _list_known_bad(incident, room // 4),
         "cause": quote_data(clip(incident.cause, room // 8), "root cause, as investigated") if incident.cause else "",
         "answer": incident.answer.partition(":")[2].strip() or "(none)",
-        "repeats": str(evidence.repeats or len(incident.failures)),
+        "repeats": str(evidence.repeats or len(_failures(incident))),
         "task": task or "(as given before)",
     }
     before, task, after = template.partition("{task}")
@@ -285,8 +285,13 @@ def _fill(template: str, fields: Mapping[str, str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", _PLACEHOLDER.sub(value, template))  # empty lines left by empty fields
 
 
+def _failures(incident: Incident) -> list[Failure]:
+    """Return the failures that say something about the work: the death of a process does not."""
+    return [failure for failure in incident.failures if failure.rule != PROCESS_DEATH_RULE]
+
+
 def _list_failures(incident: Incident) -> str:
-    lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(incident.failures, 1)]
+    lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(_failures(incident), 1)]
     return "\n".join(lines) or "nothing"
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import TIMEOUT_NAME
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Phase
+from rung.core.domain.failures import PROCESS_DEATH_RULE, Phase
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
-from rung.core.recovery.resume_point import PROCESS_DEATH_RULE, decide_after_process_death
+from rung.core.recovery.resume_point import decide_after_process_death
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -228,7 +228,7 @@ class _BacktestRun:
         if self.has_answer:
             return decision_from_answer(self.incident, self.policy, now)
         if failure.rule == PROCESS_DEATH_RULE:
-            return decide_after_process_death(self.incident, self.policy)
+            return decide_after_process_death(self.incident, self.policy, now)
         return None
 
     def _diverge(self, recorded: ev.Decision, instead: ev.Decision) -> None:

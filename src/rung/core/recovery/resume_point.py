@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Evidence, Failure, Kind
+from rung.core.domain.failures import PROCESS_DEATH_RULE, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import decision_from_answer
+from rung.core.recovery.decide import decision_from_answer, exhausted_cap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
 _ATTEMPT_RESULTS: Final = (ev.AttemptFailed, ev.AttemptSucceeded)
-PROCESS_DEATH_RULE: Final = "cut-off"
 
 
 class ResumePoint(NamedTuple):
@@ -66,12 +65,18 @@ def process_death_failure(incident: Incident) -> Failure:
     return Failure(Kind.WORKER_DEAD, False, PROCESS_DEATH_RULE, text, evidence=Evidence(text=text, side_effects=True))
 
 
-def decide_after_process_death(incident: Incident, policy: Policy) -> ev.Decision:
-    """Return a retry if the request is idempotent; otherwise ask a person, or end the incident as partial."""
+def decide_after_process_death(incident: Incident, policy: Policy, now: float) -> ev.Decision:
+    """Return a retry if the request is idempotent; otherwise ask a person, or end the incident as partial.
+
+    The retry is not a try of a rung: the attempt did not fail, so the run goes on as if its process had lived. But it is
+    an attempt: a run that kills its process each time ends with its budget.
+    """
     rung = max(incident.rung, 0)
+    last = len(policy.ladder.rungs) - 1
+    if spent := exhausted_cap(incident, policy, now):
+        return ev.Finish(last, ev.Status.PARTIAL, spent)
     if incident.terms.idempotent:
         return ev.Repeat(rung, 0.0, "the process died; the request is idempotent")
-    last = len(policy.ladder.rungs) - 1
     why = "the process died during an attempt that may have had side effects"
     if not incident.terms.attended:
         return ev.Finish(last, ev.Status.PARTIAL, why)

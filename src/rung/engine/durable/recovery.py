@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain import events as ev
-from rung.core.domain.errors import AttemptError, ConfigError, StoreUnavailable
+from rung.core.domain.errors import AttemptError, ConfigError, RungError, StoreUnavailable
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
 from rung.core.recovery.resume_point import decide_after_process_death, find_resume_point, process_death_failure
+from rung.engine.durable.restored_events import changes_of, restore_events
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.loop.attempt_hooks import use_hooks
 from rung.engine.ports import DurableJournal
@@ -36,12 +39,20 @@ T = TypeVar("T")
 
 
 class DurableRecovery:
-    """One durable recovery: records the results of its attempts, and replays those from before a crash."""
+    """One durable recovery: records the results of its attempts, and replays those from before a crash.
+
+    It is the event log of its run: a changed request is recorded in the transaction of its event.
+    """
 
     def __init__(self, claim: RunLease, run: RecoveryRun) -> None:
         self.lease = claim
         self.run = run
-        self.recorded_steps = claim.steps()
+        self.recorded_steps = claim.steps() if claim.done is None else {}
+        self._report_numbers = count()
+
+    def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
+        """Append events, with the changed requests among them as changes to the caller's request."""
+        return self.lease.append(incident, first, events, changes_of(first, events, self.run.incident.first_request))
 
     def next_step_key(self) -> str:
         """Return the step key of the next attempt."""
@@ -57,7 +68,26 @@ class DurableRecovery:
         key = self.next_step_key()
         if key in self.recorded_steps:
             return None
-        return self._record_step(key, self._step_result(value) if error is None else _error_step(error))
+        if error is not None:
+            return self._record_step(key, _error_step(error, has_side_effects=self.run.has_side_effects))
+        return self._record_step(key, self._step_result(value))
+
+    def reported(self, report: Mapping[str, Any]) -> None:
+        """Record a step or a cost that the running attempt reports. It is durable when this returns."""
+        try:
+            self.lease.record(f"{self.next_step_key()}.report.{next(self._report_numbers)}", report)
+        except RungError as error:  # the attempt must not fail because of its report
+            self.run.record_crash("journal", error)
+
+    def _restore_reports(self, key: str) -> None:
+        """Add what an attempt of an earlier process reported to the run."""
+        prefix = f"{key}.report."
+        numbers = sorted(int(name.removeprefix(prefix)) for name in self.recorded_steps if name.startswith(prefix))
+        for number in numbers:
+            report = self.recorded_steps[f"{prefix}{number}"]
+            self.run.attempt_dollars += report.get("dollars", 0.0)
+            if "step" in report:
+                self.run.append(ev.StepCompleted(self.run.clock.now(), report["step"]))
 
     def _record_step(self, key: str, result: Any) -> Awaitable[None] | None:
         """Record a step, with retries. In an async run the write does not block the event loop."""
@@ -75,8 +105,13 @@ class DurableRecovery:
         """Return an attempt function that replays a recorded result instead of calling `attempt`."""
 
         def step(request: Request) -> Any:
-            recorded = self.recorded_steps.get(self.next_step_key())
-            return attempt(request) if recorded is None else _replay(recorded)
+            key = self.next_step_key()
+            recorded = self.recorded_steps.get(key)
+            if recorded is None:
+                return attempt(request)
+            self._restore_reports(key)
+            self.run.has_visible_effects |= recorded.get("side_effects", False)
+            return _replay(recorded)
 
         use_hooks(self.run, attempt)
         return step
@@ -97,6 +132,8 @@ class DurableRecovery:
         """Restore the run from its events. Return the point to continue from, or None if the run has ended."""
         run, now = self.run, self.run.clock.now()
         if events:
+            if self.lease.done is None:
+                events = restore_events(self.lease.run, events, self.recorded_steps, run.incident.request)
             run.log[:] = events
             run.incident = Incident.of(events)
             run.incident.terms = run.terms  # the operator and the idempotency are those of this call
@@ -114,11 +151,12 @@ class DurableRecovery:
         if f"{key}.begun" in self.recorded_steps:
             failure = process_death_failure(run.incident)
             run.began = now
+            self._restore_reports(key)
             run.record_failure(failure)
             if not self.lease.exhausted:
                 return at._replace(
                     failure=failure,
-                    decision=run.append_decision(decide_after_process_death(run.incident, run.policy)),
+                    decision=run.append_decision(decide_after_process_death(run.incident, run.policy, now)),
                     wait=0.0,
                 )
         if self.lease.exhausted:
@@ -147,7 +185,7 @@ class DurableRecovery:
         first = run.published
         fresh = run.drain()
         if fresh:  # the run was closed without another step
-            self.lease.append(run.incident.id, first, fresh)
+            self.append(run.incident.id, first, fresh)
             run.notify(fresh)
         value = outcome.value if _is_json(outcome.value) else None
         result = {"status": outcome.status.value, "reason": outcome.reason, "value": value}
@@ -181,7 +219,7 @@ async def recover(
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
-        at = durable.resume(events)
+        at = _resume(durable, events)
         if at is not None:
             await arun_to_end(run, durable.replaying(attempt), at.failure, at.decision, at.wait)
         return await to_thread(durable.finish, finish_run(run))
@@ -203,7 +241,7 @@ def recover_sync(
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
-        at = durable.resume(events)
+        at = _resume(durable, events)
         if at is not None:
             run_to_end(run, durable.replaying(attempt), at.failure, at.decision, at.wait)
         return durable.finish(finish_run(run))
@@ -221,14 +259,35 @@ def _claim(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Eve
 def _open_run(
     claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts, *, close_when_stopped: bool
 ) -> tuple[RecoveryRun, DurableRecovery]:
-    run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
-    run.attempt_recorder = durable = DurableRecovery(claim, run)
+    try:
+        run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
+        durable = DurableRecovery(claim, run)
+    except Exception:
+        _give_back(claim)
+        raise
+    run.journal = run.attempt_recorder = durable
     run.stays_open = not close_when_stopped
     return run, durable
 
 
-def _error_step(error: Exception) -> dict[str, Any]:
-    return {"error": record_to_json(without_secrets(evidence_of(error)))}
+def _resume(durable: DurableRecovery, events: Sequence[Event]) -> ResumePoint | None:
+    try:
+        return durable.resume(events)
+    except RungError:  # refused: nothing was done
+        _give_back(durable.lease)
+        raise
+
+
+def _give_back(claim: RunLease) -> None:
+    """Release a run that cannot be resumed here, so that a corrected call can claim it at once."""
+    if claim.done is None:
+        with suppress(RungError):
+            claim.give_back()
+
+
+def _error_step(error: Exception, *, has_side_effects: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"error": record_to_json(without_secrets(evidence_of(error)))}
+    return {**result, "side_effects": True} if has_side_effects else result
 
 
 def _replay(step: Mapping[str, Any]) -> Any:

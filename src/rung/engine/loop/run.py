@@ -220,11 +220,24 @@ class RecoveryRun:
         self.attempt_made = False
         return AttemptTimeout(0.0)
 
+    @property
+    def has_side_effects(self) -> bool:
+        """Whether the running attempt, or a thread that may belong to it, has reported output or a side effect."""
+        return self.has_visible_effects or MAIN_THREAD_REPORTS.side_effect_at >= self.reports_since
+
+    def record_report(self, **report: Any) -> None:
+        """Record a report of the running attempt in this run and the enclosing ones, if they are durable."""
+        run: RecoveryRun | None = self
+        while run is not None:
+            if run.attempt_recorder is not None:
+                run.attempt_recorder.reported(report)
+            run = run.parent if "dollars" in report else None
+
     def record_error(self, error: Exception) -> Failure:
         """Classify and record the error that the attempt raised."""
         self.error = error
         failure = classify_cached(error, self.clock.now())
-        if self.has_visible_effects or MAIN_THREAD_REPORTS.side_effect_at >= self.reports_since:
+        if self.has_side_effects:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)
 

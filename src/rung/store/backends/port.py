@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
     from rung.core.recovery.interventions import Intervention
+    from rung.store.sealing import JournalKey
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -81,6 +82,7 @@ class DurableEventLog(Database, Protocol):
     """Journal as a durable run needs it: fenced appends, operator interventions, and remembered remedies."""
 
     project: str
+    key: JournalKey
 
     def append_if(
         self, incident: str, first: int, events: Sequence[Event], precondition: Callable[[BackendConnection], object]

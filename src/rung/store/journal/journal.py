@@ -15,6 +15,7 @@ from rung.store.journal.lost_writes import record_lost
 from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
 from rung.store.queries.incidents import event_bodies
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
+from rung.store.sealing import JournalKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +70,7 @@ class Journal:
     ) -> None:
         self.backend = backend
         self.project = project
+        self.key = JournalKey()
         self.read_models = ReadModelWriter()
         models = self.read_models
         self._writer = Writer(
