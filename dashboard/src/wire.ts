@@ -286,6 +286,7 @@ export interface IncidentDetail {
   timeline: TimelineEntry[];
   changes: FieldChange[];
   outcome: Record<string, unknown>;
+  levels: Record<string, unknown>[];
   ask: AskOut | null;
   retry: ScheduledRetry | null;
   result: string | null;
@@ -510,7 +511,7 @@ export interface RungEffectOut {
   meanSeconds?: number | null;
 }
 
-/** A rung of an incident's ladder, with its tries, time and cost. */
+/** A rung of an incident's ladder, with its tries, time and cost, and why it was skipped. */
 export interface RungOut {
   name: string;
   action: string;
@@ -518,6 +519,7 @@ export interface RungOut {
   tries: number | null;
   seconds: number | null;
   state: "ahead" | "skipped" | "climbed" | "here";
+  skipped: string;
   used: number;
   took: number;
   dollars: number;

@@ -268,6 +268,7 @@ def test_show_as_json_is_the_row_and_the_events(recorded: Recorded) -> None:
     last = recorded.outcomes[-1]
     assert (table["incident"]["id"], table["incident"]["status"]) == (last.id, last.status)
     assert len(table["events"]) == len(last.events)
+    assert table["levels"] == [dict(record) for record in last.levels]
     seen = sum(
         attempt.mark == table["incident"]["fingerprint"] for attempt in recorded.tried() if attempt.project == "api"
     )

@@ -117,7 +117,7 @@ def test_exit_codes_differ(tmp_path: Path, policy: str, words: str, code: int, s
 
 
 def test_progress_as_json_lines(tmp_path: Path) -> None:
-    """With --json every event is a line, and the last line is the outcome with the output."""
+    """With --json every event and every level record is a line, and the last line is the outcome with the output."""
     agent = script(tmp_path / "agent", FAILS_ONCE)
     done = run("--json", "--", agent, str(tmp_path / "mark"))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -125,8 +125,15 @@ def test_progress_as_json_lines(tmp_path: Path) -> None:
         "opened",
         "attempt_failed",
         "decided",
+        "level",
         "attempt_succeeded",
+        "level",
         "outcome",
+    ]
+    levels = [line for line in lines if line["name"] == "level"]
+    assert [(line["taskId"], line["status"]) for line in levels] == [
+        (lines[0]["id"], "in_progress"),
+        (lines[0]["id"], "completed"),
     ]
     assert (lines[-1]["status"], lines[-1]["output"]) == ("recovered", "fine\n")
 

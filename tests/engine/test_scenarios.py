@@ -11,7 +11,7 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
-from rung.core.domain.outcome import level_records
+from rung.core.domain.level_record import level_records
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -550,7 +550,8 @@ def test_asking_a_person(world: World) -> None:
     outcome = world.recover(script, ASK, policy=policy, ask=person("model:large"))
     assert [r.model for r in script.requests] == ["small", "large"]
     outcome = world.recover(Script(bad), ASK, policy=policy, ask=person("stop"))
-    assert (outcome.status, outcome.reason) == ("failed", "a person chose to stop")
+    assert outcome.status == "failed"
+    assert outcome.reason.startswith("a person chose to stop; last error: invalid_request: ")
 
 
 def test_a_person_may_replan(world: World) -> None:
@@ -734,11 +735,56 @@ def test_session_remembers(world: World) -> None:
 
 
 def test_a_fallback_is_for_one_call_by_default(world: World) -> None:
-    """Without stickiness the next call is on the first model again."""
-    outcome = world.recover(
-        Script(OVERLOADED, "done"), ASK, policy=rung.policy("call", models=["small", "large"], retries=0)
-    )
-    assert outcome.model == "small"
+    """Without stickiness the next call is on the first model again; the outcome names the model that answered."""
+    session, script = rung.Session(), Script(OVERLOADED, "done", "done")
+    policy = rung.policy("call", models=["small", "large"], retries=0)
+    outcomes = [world.recover(script, ASK, policy=policy, session=session) for _ in range(2)]
+    assert [outcome.model for outcome in outcomes] == ["large", "small"]
+    assert [request.model for request in script.requests] == ["small", "large", "small"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "limit"),
+    [({"attempts": 1}, "the budget of 1 attempt is spent"), ({"dollars": 0.5}, "the budget of $0.50 is spent")],
+)
+def test_an_end_by_a_budget_names_the_error(world: World, budget: dict[str, Any], limit: str) -> None:
+    """Where a budget ends it, the contract names the budget and the error that was left."""
+
+    def attempt(request: rung.Request) -> str:
+        rung.report_cost(0.5)
+        raise rung.AttemptError("relation users does not exist", finding="not_found")
+
+    outcome = world.recover(attempt, ASK, policy=rung.policy("task", **budget))
+    assert outcome.to_dict()["failureReason"] == f"{limit}; last error: not_found: relation users does not exist"
+
+
+def test_the_step_that_failed_is_named(world: World) -> None:
+    """An attempt that says which step failed has it in the contract."""
+    script = Script(rung.AttemptError("no such host", finding="missing_credentials", step="deploy"))
+    assert world.recover(script, ASK).to_dict()["failedAt"] == "deploy"
+
+
+def test_why_a_rung_was_skipped_is_told(world: World) -> None:
+    """The reason, the contract and the notes say why a rung that could have helped was not taken."""
+    budget = rung.RetryBudget(capacity=1)
+    budget.charge(rung.Kind.OVERLOADED)
+    outcome = world.recover(Script(HttpError(529, "Overloaded")), ASK, policy="call", retry_budget=budget)
+    assert "retry skipped: the shared retry budget is spent" in outcome.reason
+    assert "fallback skipped: no other model or agent to hand over to" in outcome.reason
+    assert {"rung": "retry", "reason": "the shared retry budget is spent"} in outcome.to_dict()["skipped"]
+    with pytest.raises(HttpError) as raised:
+        outcome.unwrap()
+    assert "rung:     skipped retry: the shared retry budget is spent" in raised.value.__notes__
+
+
+def test_a_planner_that_raised_is_told(world: World) -> None:
+    """A rung whose handler raised is in the reason of the end, with the handler's error."""
+
+    def plan(request: rung.Request, incident: Incident) -> rung.Request:
+        raise LookupError("no plan")
+
+    outcome = world.recover(Script(loop(3)), ASK, rung_handlers={"replan": plan})
+    assert "replan skipped: replan raised LookupError: no plan" in outcome.reason
 
 
 def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
@@ -825,7 +871,9 @@ def test_records_of_the_levels(world: World) -> None:
     script = Script(RuntimeError("no"))
     policy = rung.policy("task", models=["small", "large"])
     outcome = world.recover(script, ASK, policy=policy)
-    records = level_records(outcome.events, policy.ladder)
+    *records, ended = outcome.levels
+    assert list(outcome.levels) == level_records(outcome.events, policy.ladder)
+    assert (ended["status"], ended["partial"], ended["escalationLevel"]) == ("completed", True, 5)
     assert [(r["recoveryLevel"], r["recoveryAction"], r["previousLevels"]) for r in records] == [
         (2, "nudge", []),
         (3, "replan", [2]),
@@ -900,7 +948,8 @@ def test_an_answer_does_not_exceed_a_cap(world: World) -> None:
 
     policy = rung.policy("call", seconds=60)
     outcome = world.recover(Script(HttpError(400, "bad")), ASK, policy=policy, ask=ask)
-    assert (outcome.status, outcome.attempts, outcome.reason) == ("failed", 1, "the deadline has passed")
+    assert (outcome.status, outcome.attempts) == ("failed", 1)
+    assert outcome.reason == "the deadline has passed; last error: invalid_request: bad"
 
 
 def test_a_retry_within_a_rung_respects_the_rungs_time(world: World) -> None:

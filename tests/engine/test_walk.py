@@ -158,7 +158,11 @@ def test_the_outcome_of_a_loop() -> None:
     recovery.step_completed("read the index")
     recovery.close(ev.Status.PARTIAL, "no time left")
     outcome = recovery.outcome()
-    assert (outcome.status, outcome.reason, outcome.steps) == ("partial", "no time left", ("read the index",))
+    assert (outcome.status, outcome.reason, outcome.steps) == (
+        "partial",
+        "no time left; last error: overloaded: overloaded",
+        ("read the index",),
+    )
     assert outcome.attempts == 1
     assert (recovery.incident.terms.session, recovery.incident.terms.project) == ("s", "p")
 

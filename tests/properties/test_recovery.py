@@ -20,7 +20,8 @@ from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import ENDING_ACTIONS, HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
-from rung.core.domain.outcome import level_records, report_text
+from rung.core.domain.level_record import level_records
+from rung.core.domain.outcome import report_text
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.policy import Confirm, Policy, worst_case
 from rung.core.recovery.decide import decide

@@ -52,7 +52,7 @@ def test_an_order_from_another_process(make_journal: Callable[[], Journal]) -> N
     wait_until(lambda: there.runs.received(f"order/{incident}") is None)
     there.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, "ada", "large")._asdict())
     outcome = ended()
-    assert (outcome.status, outcome.model, script.requests[-1].model) == ("recovered", "small", "large")
+    assert (outcome.status, outcome.model, script.requests[-1].model) == ("recovered", "large", "large")
 
 
 @pytest.mark.parametrize("awaited", [False, True])

@@ -135,6 +135,7 @@ function RungRow({ rung, mark }: { rung: RungOut; mark: string }) {
       <div class="rung-text">
         <b>{rung.name}</b> <span class="visually-hidden">{STATE_LABELS[rung.state]}</span>
         <p>{rung.about}</p>
+        {rung.skipped ? <p class="rung-skipped">Skipped: {rung.skipped}</p> : null}
       </div>
       <div class="rung-figures">
         <span class="pips">

@@ -6,8 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
+from rung.core.domain.skipped_rungs import describe_skips
 from rung.core.recovery.written_answer import WORDS_OPTION, written_answer
 from rung.core.text.event_text import describe_event
+from rung.core.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +30,7 @@ MARKS = {
 def listener(policy: Policy, *, as_json: bool, show: Callable[[str, str, str], object] | None = None) -> Any:
     """Return a listener that prints progress: JSON lines on stdout, or text on stderr."""
     if as_json:
-        return _json_line
+        return _json_lines(policy)
     print_line = show or _print_line
 
     def on_event(event: ev.Event, incident: Incident) -> None:
@@ -44,22 +46,18 @@ def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, 
     if isinstance(event, _NOT_PRINTED) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
         return None
     ladder = policy.ladder
-    line = describe_event(event, [rung.name for rung in ladder.rungs], _attempt_number(event, incident))
+    names = [rung.name for rung in ladder.rungs]
+    line = describe_event(event, names, incident.attempts)  # a listener gets one attempt at a time
     text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
     if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
         text = f"level {ladder.level(event.decision.rung)}: {text}"
+    if isinstance(event, ev.Decided):
+        skips = describe_skips(event.decision.skipped, names)
+        text = f"{text} ({printable(skips)})" if skips else text
     return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
 
 
 _NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.CheckpointTaken)
-
-
-def _attempt_number(event: ev.Event, incident: Incident) -> int:
-    """Return the number of the attempt that an event is about; the incident may be ahead of it."""
-    if not isinstance(event, ev.AttemptFailed):
-        return incident.attempts
-    failures = list(enumerate(incident.failures, 1))  # equal failures can be one object: the last one is meant
-    return next((n for n, failure in reversed(failures) if failure is event.failure), incident.attempts)
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:
@@ -72,10 +70,20 @@ def _print_line(mark: str, subject: str, rest: str) -> None:
     console(stderr=True, max_width=None).print(line, soft_wrap=True)
 
 
-def _json_line(event: ev.Event, _: Incident) -> None:
+def _json_lines(policy: Policy) -> Callable[[ev.Event, Incident], None]:
+    """Return a listener that prints each event, and the level record that it leads to, as JSON lines."""
     from rung.core.domain.event_codec import to_json
+    from rung.core.domain.level_record import LevelRecorder
 
-    print_json_line(to_json(event))
+    recorder = LevelRecorder(policy.ladder)
+
+    def on_event(event: ev.Event, incident: Incident) -> None:
+        print_json_line(to_json(event))
+        record = recorder.add(event, incident)
+        if record is not None:
+            print_json_line({"name": "level", **record})
+
+    return on_event
 
 
 def print_json_line(value: object) -> None:

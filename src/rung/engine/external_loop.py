@@ -192,7 +192,7 @@ class ExternalRecovery:
         from rung.core.domain.outcome import build_outcome
 
         events, ladder = tuple(self.events), self.policy.ladder
-        return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now(), sticky=False)
+        return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now())
 
     def _attempt_failed(self, error: object, now: float) -> ev.AttemptFailed:
         failure = classify(error, now)

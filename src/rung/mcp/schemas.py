@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
@@ -74,6 +74,13 @@ class ReportAccepted(TypedDict):
     message: str
 
 
+class SkippedRung(TypedDict):
+    """A rung that was not taken, and why."""
+
+    rung: str
+    reason: str
+
+
 class OutcomeReport(TypedDict):
     """Outcome of an incident: the `outcome` contract."""
 
@@ -90,6 +97,8 @@ class OutcomeReport(TypedDict):
     model: str
     ladder: str
     incident: str
+    skipped: list[SkippedRung]
+    levels: list[dict[str, Any]]
 
 
 _STEPS = {ev.Repeat: "repeat", ev.Change: "change", ev.HandOver: "hand_over", ev.Ask: "ask", ev.Finish: "finish"}

@@ -16,16 +16,15 @@ from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
+from rung.core.domain.level_record import level_records
 from rung.core.domain.outcome import (
     Outcome,
     annotate,
     build_outcome,
-    failed_at,
-    level_records,
     note_lines,
-    recommendation,
     report_text,
 )
+from rung.core.domain.recommendation import failed_at, recommendation
 from rung.core.domain.request import Request
 from rung.core.policy.presets import LADDERS
 
@@ -51,14 +50,17 @@ STORY: tuple[ev.Event, ...] = (
     ev.Decided(NOON + 5, ev.Repeat(0, 1.0, "timeout")),
     ev.Decided(NOON + 5, ev.Change(1, Action.NUDGE, 0.0, "once more")),
     failed(Kind.TEST_FAILURE, "still red", missing=("tests", "docs")),
-    ev.Decided(NOON + 6, ev.Finish(4, ev.Status.PARTIAL, "no more")),
+    ev.Decided(
+        NOON + 6,
+        ev.Finish(4, ev.Status.PARTIAL, "no more", ((3, "no other model or agent to hand over to"), (1, "exhausted"))),
+    ),
     ev.Closed(NOON + 6, ev.Status.PARTIAL, "no more"),
 )
 WELL: tuple[ev.Event, ...] = (OPENED, ev.AttemptSucceeded(NOON + 1, 1.0, 0.5))
 
 
 def outcome_of(events: tuple[ev.Event, ...], value: Any = None, error: Exception | None = None) -> Outcome[Any]:
-    return build_outcome(Incident.of(events), TASK, events, value=value, error=error, now=NOON + 7.1239, sticky=False)
+    return build_outcome(Incident.of(events), TASK, events, value=value, error=error, now=NOON + 7.1239)
 
 
 def validate(schema: str, table: Any) -> None:
@@ -68,10 +70,11 @@ def validate(schema: str, table: Any) -> None:
 def test_the_outcome_of_a_story() -> None:
     """An outcome tells status, reason, what was done, where it stopped, the path by level, and what it took."""
     outcome = outcome_of(STORY, error=ValueError("x"))
-    assert (outcome.status, outcome.reason, outcome.ok) == (ev.Status.PARTIAL, "no more", False)
+    reason = "no more; last error: test_failure: still red"
+    assert (outcome.status, outcome.reason, outcome.ok) == (ev.Status.PARTIAL, reason, False)
     assert (outcome.attempts, outcome.dollars) == (4, 1.0)
     assert outcome.seconds == pytest.approx(7.1239)
-    assert (outcome.path, outcome.steps, outcome.failed_at) == ((1, 2, 5), ("built",), "attempt 4, after: built")
+    assert (outcome.path, outcome.steps, outcome.failed_at) == ((1, 2, 5), ("built",), "tests, docs (attempt 4)")
     assert (outcome.model, outcome.ladder, outcome.id, outcome.events) == ("small", "task", "i1", STORY)
     assert outcome.failure is not None
     assert outcome.recommendation == recommendation(outcome.failure)
@@ -85,8 +88,8 @@ def test_contract() -> None:
     assert contract == {
         "status": "partial",
         "completedSteps": ["built"],
-        "failedAt": "attempt 4, after: built",
-        "failureReason": "no more",
+        "failedAt": "tests, docs (attempt 4)",
+        "failureReason": "no more; last error: test_failure: still red",
         "escalationPath": [1, 2, 5],
         "recommendation": "Look at the failing test; the agent did not find the cause.",
         "errorType": "test_failure",
@@ -96,6 +99,8 @@ def test_contract() -> None:
         "model": "small",
         "ladder": "task",
         "incident": "i1",
+        "skipped": [{"rung": "rung 3", "reason": "no other model or agent to hand over to"}],
+        "levels": level_records(STORY, TASK),
     }
     nothing = outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))).to_dict()
     validate("partial", nothing)
@@ -120,7 +125,7 @@ def test_pipeline_failure() -> None:
         "status": "FAIL",
         "failure_level": "L5",
         "failure_type": "test_failure",
-        "retry_count": 3,
+        "retry_count": 2,
         "partial_output": "built",
         "missing": "tests, docs",
         "route_to": "planner",
@@ -132,30 +137,37 @@ def test_pipeline_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sticky", "ending", "model"),
+    ("endings", "model"),
     [
-        (True, ev.AttemptSucceeded(NOON + 9, 1.0, 0.0), "large"),
-        (False, ev.AttemptSucceeded(NOON + 9, 1.0, 0.0), "small"),
-        (True, ev.Closed(NOON + 9, ev.Status.FAILED, "x"), "small"),
+        ((ev.AttemptSucceeded(NOON + 9, 1.0, 0.0),), "large"),
+        ((ev.ModelRestored(NOON + 9, "small", ""), ev.Closed(NOON + 9, ev.Status.FAILED, "x")), "small"),
     ],
 )
-def test_the_model_of_the_next_call(sticky: bool, ending: ev.Event, model: str) -> None:
-    """The next call stays on the model that took over only if that helped and the policy is sticky."""
+def test_the_model_that_answered(endings: tuple[ev.Event, ...], model: str) -> None:
+    """The model of an outcome is the one that answered, or the one that a failed handover went back to."""
     events = (
         OPENED,
         failed(Kind.OVERLOADED, "busy"),
         ev.Decided(NOON + 2, ev.HandOver(3, "large", "", None, "overloaded")),
         ev.Changed(NOON + 2, REQUEST.replace(model="large"), "d", ("model",), ""),
-        ending,
+        *endings,
     )
-    outcome = build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON + 9, sticky=sticky)
+    outcome = build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON + 9)
     assert outcome.model == model
+
+
+def test_partial_output() -> None:
+    """What is handed on is the last turn's answer, else the last output of an attempt, else the completed steps."""
+    cut = (OPENED, failed(Kind.PARTIAL_OUTPUT, "half", output="# Summary"), *STORY[1:])
+    assert outcome_of(cut).pipeline_failure()["partial_output"] == "# Summary"
+    assert outcome_of(cut, value="I did A").pipeline_failure()["partial_output"] == "I did A"
+    assert outcome_of(STORY).pipeline_failure()["partial_output"] == "built"
 
 
 def test_a_call_that_was_no_request_has_no_model() -> None:
     """Where no request was given, no model is named."""
     events = (ev.Opened(NOON, "i", ev.IncidentContext("call", "default")), ev.AttemptSucceeded(NOON, 1.0, 0.0))
-    assert build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON, sticky=True).model == ""
+    assert build_outcome(Incident.of(events), TASK, events, value=1, error=None, now=NOON).model == ""
 
 
 def test_unwrap_raises_the_last_error() -> None:
@@ -168,7 +180,7 @@ def test_unwrap_raises_the_last_error() -> None:
         assert raised.value is error
     assert error.__notes__ == note_lines(outcome)
     assert error.__notes__ == [
-        "rung: partial after 4 attempts in 7.1 s: no more",
+        "rung: partial after 4 attempts in 7.1 s: no more; last error: test_failure: still red",
         "rung:   timeout (rule r): too slow",
         "rung:   → repeat: timeout",
         "rung:   test_failure (rule r): red",
@@ -177,6 +189,8 @@ def test_unwrap_raises_the_last_error() -> None:
         "rung:   → repeat: timeout",
         "rung:   → change: once more",
         "rung:   test_failure (rule r): still red",
+        "rung:     skipped rung 3: no other model or agent to hand over to",
+        "rung:     skipped rung 1: exhausted",
         "rung:   → finish: no more",
         "rung: Look at the failing test; the agent did not find the cause.",
     ]
@@ -212,57 +226,21 @@ def test_there_is_always_advice(kind: Kind) -> None:
 
 
 def test_where_it_stopped() -> None:
-    """The place is the attempt, and the last finished step if there is one."""
+    """The place is the step that failed, its missing parts or its tool; else the attempt and the last finished step."""
     assert failed_at(Incident.of(STORY[:2])) == "attempt 1"
     assert failed_at(Incident.of(STORY[:6])) == "attempt 2, after: built"
-
-
-def test_level_records() -> None:
-    """There is one record for each climb to a higher level; a repeat, or another try of the same rung, is none."""
-    records = level_records(STORY, TASK)
-    for record in records:
-        validate("level-record", record)
-    assert records == [
-        {
-            "recoveryLevel": 1,
-            "recoveryAction": "retry",
-            "errorType": "timeout",
-            "previousLevels": [],
-            "enteredAt": "2023-11-14T22:13:22+00:00",
-        },
-        {
-            "recoveryLevel": 2,
-            "recoveryAction": "nudge",
-            "errorType": "test_failure",
-            "previousLevels": [1],
-            "enteredAt": "2023-11-14T22:13:23+00:00",
-        },
-        {
-            "recoveryLevel": 5,
-            "recoveryAction": "force-done",
-            "errorType": "test_failure",
-            "previousLevels": [1, 2],
-            "enteredAt": "2023-11-14T22:13:26+00:00",
-        },
-    ]
-
-
-def test_level_records_on_another_clock() -> None:
-    """Times of a clock that does not begin in 1970 are moved by its epoch; levels follow the ladder's numbering."""
-    events = (ev.Decided(5.0, ev.Repeat(0, 0.0, "x")),)
-    (record,) = level_records(events, PIPELINE, epoch=NOON)
-    assert (record["recoveryLevel"], record["errorType"]) == (0, "unknown")
-    assert record["enteredAt"] == "2023-11-14T22:13:25+00:00"
+    assert failed_at(Incident.of((OPENED, failed(Kind.TOOL_ERROR, "x", tool="Bash")))) == "tool Bash (attempt 1)"
+    assert failed_at(Incident.of((OPENED, failed(Kind.TOOL_ERROR, "x", tool="Bash", step="deploy")))) == "deploy"
 
 
 def test_report() -> None:
     """The report of a blocked incident says what was tried, why it failed, where it stands and what can be done."""
     report = report_text(replace(outcome_of(STORY), status=ev.Status.BLOCKED), TASK)
-    assert report.startswith("# BLOCKED: test_failure (2023-11-14T22:13:27+00:00)\n\nno more\n")
+    assert report.startswith("# BLOCKED: test_failure (2023-11-14T22:13:27+00:00)\n\nno more; last error: ")
     assert "- level 2, nudge, after test_failure\n" in report
     assert "4 attempts, 7 s, $1.00." in report
     assert "- test_failure: still red\n" in report
-    assert "Done: built. Stopped at attempt 4, after: built." in report
+    assert "Done: built. Stopped at tests, docs (attempt 4)." in report
     assert "1. Look at the failing test; the agent did not find the cause.\n2. " in report
     assert report.endswith("\n\n")
 

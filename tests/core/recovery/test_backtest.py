@@ -70,7 +70,7 @@ def test_it_would_have_stopped() -> None:
     assert found.seconds == pytest.approx(2 + 0.5 + 2)
     assert found.point.recorded == "retried after 1.0 s"
     assert found.describe() == (
-        "would have stopped (partial: the budget of 2 attempts is spent) after attempt 2: "
+        "would have stopped (partial: the budget of 2 attempts is spent; last error: overloaded: overloaded) after attempt 2: "
         "2 attempts fewer, partial instead of recovered"
     )
 
@@ -105,7 +105,10 @@ def test_it_would_have_gone_on() -> None:
     assert found.point is not None
     assert found.point.goes_on
     assert found.describe() == "would have retried after 1.0 s after attempt 2: outcome unknown"
-    assert found.point.recorded == "stopped (partial: the budget of 2 attempts is spent)"
+    assert (
+        found.point.recorded
+        == "stopped (partial: the budget of 2 attempts is spent; last error: overloaded: overloaded)"
+    )
 
 
 def test_it_would_have_changed_the_request() -> None:

@@ -15,7 +15,7 @@ from langgraph.types import Command, RetryPolicy
 from rung.core.classify.classifier import classify
 from rung.core.domain.events import Repeat
 from rung.core.domain.ladder import Action
-from rung.core.domain.outcome import recommendation
+from rung.core.domain.recommendation import recommendation
 from rung.core.policy.parser import policy as make_policy
 from rung.engine.external_loop import ExternalRecovery
 

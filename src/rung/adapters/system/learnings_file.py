@@ -21,7 +21,7 @@ from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
 from rung.core.domain.failures import GROUPS, Failure, Kind
-from rung.core.domain.outcome import failed_at, recommendation
+from rung.core.domain.recommendation import failed_at, recommendation
 from rung.core.text.quoted_data import on_one_line
 
 if sys.platform != "win32":

@@ -41,11 +41,24 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
         seen_before = failure_count(journal, record["project"], record["fingerprint"])
         seen = seen_before._asdict() if seen_before is not None else None
     if as_json:
-        print_json({"incident": record, "seen": seen, "events": bodies})
+        print_json({"incident": record, "seen": seen, "levels": _levels(record, bodies), "events": bodies})
         return
     _print_heading(record, bodies[0] if bodies else {})
     _print_timeline(bodies, numbers)
     _print_ending(record, bodies, seen)
+
+
+def _levels(record: dict[str, Any], bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the level records of an incident; none if a newer version wrote its events."""
+    from rung.core.domain.errors import ConfigError
+    from rung.core.domain.event_codec import from_json
+    from rung.core.domain.level_record import level_records
+    from rung.core.policy.presets import LADDERS
+
+    try:
+        return level_records(map(from_json, bodies), LADDERS.get(record["ladder"], LADDERS["task"]))
+    except ConfigError:
+        return []
 
 
 def find_incident(journal: Journal, name: str) -> dict[str, Any]:
@@ -127,7 +140,7 @@ def _print_event(stamp: str, event: EventText) -> None:
 
 
 def _print_ending(record: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
-    from rung.core.domain.outcome import recommendation
+    from rung.core.domain.recommendation import recommendation
 
     click.echo()
     if record["status"] == "open":

@@ -196,10 +196,16 @@ def _listener(policy: Policy, *, as_json: bool) -> Any:
     """Return a listener that prints events with the name of their stage."""
     from rung.cli.event_printer import describe, print_json_line
     from rung.core.domain.event_codec import to_json
+    from rung.core.domain.level_record import LevelRecorder
+
+    recorders: dict[str, LevelRecorder] = {}
 
     def on_event(stage: str, event: Any, incident: Any) -> None:
         if as_json:
             print_json_line({"stage": stage, **to_json(event)})
+            record = recorders.setdefault(stage, LevelRecorder(policy.ladder)).add(event, incident)
+            if record is not None:
+                print_json_line({"stage": stage, "name": "level", **record})
             return
         line = describe(event, incident, policy)
         if line is not None:

@@ -56,7 +56,7 @@ class Incident:
     retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
     backed_off: float = 0.0  # seconds of backoff before those retries; waits that a server asked for do not count
     entered_at: Mapping[int, float] = _EMPTY
-    exhausted: frozenset[int] = frozenset()
+    exhausted: Mapping[int, str] = _EMPTY  # rungs that could not be applied, and why
     session_used: tuple[tuple[str, int], ...] = ()
     session_target: tuple[str, str] | None = None  # model and agent that the session was handed over to
     path: tuple[int, ...] = ()  # the rungs used, lowest first
@@ -193,7 +193,7 @@ class Incident:
         self.digests |= {event.digest}
 
     def _skipped(self, event: ev.Skipped) -> None:
-        self.exhausted |= {event.rung}
+        self.exhausted = {**self.exhausted, event.rung: event.reason}
 
     def _step_completed(self, event: ev.StepCompleted) -> None:
         if event.step not in self.steps:  # a retried attempt reports its steps again

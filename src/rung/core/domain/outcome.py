@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rung.core.domain.errors import AttemptError
-from rung.core.domain.events import Ask, AttemptFailed, Decided, Status
+from rung.core.domain.events import Ask, AttemptFailed, Decided, Repeat, Skipped, Status
 from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.level_record import level_records
+from rung.core.domain.recommendation import failed_at, failure_reason, recommendation
+from rung.core.domain.skipped_rungs import rung_name, rung_names, skipped_rungs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,33 +25,14 @@ T = TypeVar("T")
 
 SUCCESS_STATUSES: Final = frozenset({Status.SUCCEEDED, Status.RECOVERED})
 
-_RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
-    Kind.MISSING_CREDENTIALS: "Provide the missing credentials, then run it again.",
-    Kind.AUTH_ERROR: "Check the key or token: the provider rejects it. Then run it again.",
-    Kind.QUOTA_EXHAUSTED: "Add credit or wait until the plan's limit resets, then run it again.",
-    Kind.BUDGET_EXHAUSTED: "Raise the budget if the work is worth it, then run it again.",
-    Kind.RATE_LIMIT: "Wait for the limit to reset, or spread the calls; then run it again.",
-    Kind.SERVICE_DOWN: "Run it again when the service is back, or add another model to fall back to.",
-    Kind.OVERLOADED: "Run it again when the service is less busy, or add another model to fall back to.",
-    Kind.CONTEXT_LIMIT: "Split the task, or give it to a model with a larger context.",
-    Kind.TEST_FAILURE: "Look at the failing test; the agent did not find the cause.",
-    Kind.LOOP_DETECTED: "Look at what it kept repeating; provide the missing fact or permission.",
-    Kind.STRATEGIC_AMBIGUITY: "Decide which approach to take, then run it again with that decision.",
-    Kind.TURNS_EXHAUSTED: "Give it more turns, or a smaller task.",
-    Kind.CAPABILITY_MISMATCH: "Give it to an agent or a model that can do this, or do this part yourself.",
-    Kind.PERMISSION_DENIED: "Grant the missing permission, or tell it where it may work.",
-    Kind.TIMEOUT: "Give it more time or a smaller task, or find out what it waited for.",
-    Kind.NETWORK: "Check the connection to the service, then run it again.",
-    Kind.CONFIGURATION: "Correct the setting named in the error, then run it again.",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[T]):
     """Result of a recovery: its status, what was done, where it stopped and what a person should do.
 
-    `value` is the result if `ok`, or the output of the last turn if partial. `model` is the model that the next call
-    should use. `events` holds all events in order.
+    `value` is the result if `ok`, or the output of the last turn if partial. `model` is the model that answered; without
+    a success, the one that the request is on. `skipped` holds the rungs that were not taken, and why. `levels` holds
+    the level records. `events` holds all events in order.
     """
 
     status: Status
@@ -67,6 +51,8 @@ class Outcome(Generic[T]):
     id: str
     events: tuple[Event, ...]
     error: Exception | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
+    levels: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -95,7 +81,17 @@ class Outcome(Generic[T]):
             "model": self.model,
             "ladder": self.ladder,
             "incident": self.id,
+            "skipped": [{"rung": rung, "reason": reason} for rung, reason in self.skipped],
+            "levels": [dict(record) for record in self.levels],
         }
+
+    @property
+    def partial_output(self) -> str:
+        """The output of the last turn, else the last output of a failed attempt; empty if there is none."""
+        if isinstance(self.value, str) and self.value:
+            return self.value
+        outputs = (event.failure.evidence.output for event in reversed(self.events) if isinstance(event, AttemptFailed))
+        return next((output for output in outputs if output), "")
 
     def pipeline_failure(self, route_to: str = "lead") -> dict[str, Any]:
         """Return what a failed stage passes downstream: schema `pipeline-failure`."""
@@ -105,8 +101,10 @@ class Outcome(Generic[T]):
             "status": "FAIL",
             "failure_level": f"L{level}",
             "failure_type": self.failure.kind.value if self.failure is not None else Kind.UNKNOWN.value,
-            "retry_count": max(0, self.attempts - 1),
-            "partial_output": ", ".join(self.steps),
+            "retry_count": sum(
+                isinstance(event, Decided) and isinstance(event.decision, Repeat) for event in self.events
+            ),
+            "partial_output": self.partial_output or ", ".join(self.steps),
             "missing": ", ".join(missing) or self.failed_at,
             "route_to": route_to,
         }
@@ -120,16 +118,14 @@ def build_outcome(
     value: Any,
     error: Exception | None,
     now: float,
-    sticky: bool,
 ) -> Outcome[Any]:
-    """Return the outcome of a closed incident; with `sticky`, a later call stays on the model handed over to."""
+    """Return the outcome of a closed incident."""
     assert incident.status is not None  # noqa: S101  # the engine closes the incident first
-    next_request = incident.request if sticky and incident.status in SUCCESS_STATUSES else incident.first_request
-    failure = incident.failure
+    failure, names = incident.failure, rung_names(events)
     return Outcome(
         status=incident.status,
         value=value,
-        reason=incident.reason,
+        reason=failure_reason(incident),
         recommendation=recommendation(failure),
         failure=failure,
         attempts=incident.attempts,
@@ -138,11 +134,13 @@ def build_outcome(
         path=tuple(ladder.level(index) for index in incident.path),
         steps=incident.steps,
         failed_at=failed_at(incident),
-        model="" if next_request is None else next_request.model,
+        model="" if incident.request is None else incident.request.model,
         ladder=ladder.name,
         id=incident.id,
         events=events,
         error=error,
+        skipped=tuple((rung_name(rung, names), reason) for rung, reason in skipped_rungs(events)),
+        levels=tuple(level_records(events, ladder)),
     )
 
 
@@ -170,57 +168,19 @@ def _count_attempts(outcome: Outcome[Any]) -> str:
 def note_lines(outcome: Outcome[Any]) -> list[str]:
     """Return the failures and decisions of a recovery, one line each."""
     lines = [f"rung: {outcome.status} after {_count_attempts(outcome)} in {outcome.seconds:.1f} s: {outcome.reason}"]
+    names = rung_names(outcome.events)
     for event in outcome.events:
         if isinstance(event, AttemptFailed):
             failure = event.failure
             lines.append(f"rung:   {failure.kind} (rule {failure.rule}): {failure.message[:120]}")
         elif isinstance(event, Decided):
             decision = event.decision
+            lines += [f"rung:     skipped {rung_name(rung, names)}: {reason}" for rung, reason in decision.skipped]
             lines.append(f"rung:   → {type(decision).__name__.lower()}: {decision.reason}")
+        elif isinstance(event, Skipped):
+            lines.append(f"rung:     skipped {rung_name(event.rung, names)}: {event.reason}")
     lines.append(f"rung: {outcome.recommendation}")
     return lines
-
-
-def recommendation(failure: Failure | None) -> str:
-    """Return what a person should do about a failure."""
-    if failure is None:
-        return "Run it again."
-    general = f"Look at the error ({failure.kind}); change what it names, then run it again."
-    return _RECOMMENDATIONS.get(failure.kind, general)
-
-
-def failed_at(incident: Incident) -> str:
-    """Return where the recovery stopped: the attempt, and the last finished step."""
-    attempt = f"attempt {incident.attempts}"
-    return f"{attempt}, after: {incident.steps[-1]}" if incident.steps else attempt
-
-
-def level_records(events: tuple[Event, ...], ladder: Ladder, epoch: float = 0.0) -> list[dict[str, Any]]:
-    """Return one record for each transition to another rung: schema `level-record`."""
-    from datetime import UTC, datetime
-
-    records: list[dict[str, Any]] = []
-    levels: list[int] = []
-    kind = Kind.UNKNOWN.value
-    for event in events:
-        failure = getattr(event, "failure", None)
-        kind = failure.kind.value if failure is not None else kind
-        if not isinstance(event, Decided):
-            continue
-        level = ladder.level(event.decision.rung)
-        if levels and levels[-1] >= level:
-            continue  # a retry while on a higher rung is not a transition
-        records.append(
-            {
-                "recoveryLevel": level,
-                "recoveryAction": ladder.rungs[event.decision.rung].action.value,
-                "errorType": kind,
-                "previousLevels": list(levels),
-                "enteredAt": datetime.fromtimestamp(epoch + event.at, UTC).isoformat(),
-            }
-        )
-        levels.append(level)
-    return records
 
 
 def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
@@ -234,6 +194,7 @@ def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
     lines += [
         f"- level {record['recoveryLevel']}, {record['recoveryAction']}, after {record['errorType']}"
         for record in level_records(outcome.events, ladder)
+        if record["status"] == "in_progress"
     ]
     lines += ["", f"{_count_attempts(outcome)}, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
     lines += ["## Why it failed", ""]

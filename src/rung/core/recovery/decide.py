@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung, RungScope
+from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
 from rung.core.policy.policy import Confirm
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
@@ -49,7 +50,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     ladder = policy.ladder
     reached = exhausted_cap(incident, policy, now)
     if reached:
-        return _finish(policy, reached, ())
+        return _finish(policy, f"{reached}; last error: {failure.headline()}", ())
     if failure.evidence.final:
         return _finish(policy, failure.headline(), ())
     failure = _root_failure(incident, failure)
@@ -81,7 +82,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
         if decision is not None:
             return decision
         index += 1
-    return _finish(policy, failure.headline(), tuple(skipped))
+    return _finish(policy, _end_reason(incident, policy, failure, skipped), tuple(skipped))
 
 
 def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Decision | None:
@@ -299,7 +300,7 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
     """Return why a rung other than retry cannot be taken; empty if it can."""
     rung = policy.ladder.rungs[index]
     if _is_exhausted(incident, policy, index, now):
-        return "exhausted"
+        return incident.exhausted.get(index, EXHAUSTED)
     resumes_stream = rung.action is Action.RESUME and _interrupted_mid_stream(failure)
     if rung.applies_to is not None and failure.kind not in rung.applies_to and not resumes_stream:
         return f"does not apply to {failure.kind}"
@@ -434,10 +435,10 @@ def _end_of_ladder(
     rung = policy.ladder.rungs[index]
     if rung.action is Action.FORCE_DONE:
         if why_not:
-            return _finish(policy, failure.headline(), skipped)
-        return Change(index, Action.FORCE_DONE, 0.0, failure.headline(), skipped)
+            return _finish(policy, _end_reason(incident, policy, failure, skipped), skipped)
+        return Change(index, Action.FORCE_DONE, 0.0, _end_reason(incident, policy, failure, skipped), skipped)
     if not incident.terms.attended or why_not:
-        return _finish(policy, failure.headline(), skipped)
+        return _finish(policy, _end_reason(incident, policy, failure, skipped), skipped)
     question = f"{_attempted(incident, policy)}{failure.headline()} What should be done?"
     if failure.kind is Kind.STRATEGIC_AMBIGUITY and incident.request is not None:
         return Ask(index, question, ambiguity_options(failure), None, "", "", failure.kind, skipped)
@@ -458,6 +459,13 @@ def _attempted(incident: Incident, policy: Policy) -> str:
     made = f"{incident.attempts} attempt{'s' * (incident.attempts != 1)}"
     rungs = f" ({', '.join(names)})" if names else ""
     return f"After {made}{rungs}: " if incident.attempts else ""
+
+
+def _end_reason(incident: Incident, policy: Policy, failure: Failure, skipped: Sequence[Skip]) -> str:
+    """Return the error that ends an incident, and why rungs that could have helped were not taken."""
+    reasons = {**incident.exhausted, **dict(skipped)}
+    skips = describe_skips(sorted(reasons.items()), [rung.name for rung in policy.ladder.rungs])
+    return f"{failure.headline()} ({skips})" if skips else failure.headline()
 
 
 def _finish(policy: Policy, reason: str, skipped: tuple[Skip, ...]) -> Finish:

@@ -16,7 +16,6 @@ from rung.core.domain.failures import PROVIDER_KINDS, Phase
 from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
-from rung.core.policy.policy import Sticky
 from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.ports import EPOCH, SystemClock
@@ -353,7 +352,6 @@ class RecoveryRun:
             value=self.value,
             error=self.error,
             now=self.clock.now(),
-            sticky=self.policy.sticky is Sticky.SESSION,
         )
 
     def collect_reports(self) -> None:

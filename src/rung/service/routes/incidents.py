@@ -10,7 +10,9 @@ from fastapi import APIRouter, Path, Query
 
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
+from rung.core.domain.level_record import level_records
 from rung.core.domain.outcome import build_outcome
+from rung.core.domain.skipped_rungs import skipped_rungs
 from rung.core.policy.presets import LADDERS
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer, written_answer
@@ -94,6 +96,7 @@ def one_incident(incident: Id, context: Context, _: Reader) -> IncidentDetail:
         timeline=timeline(events),
         changes=_changes(events),
         outcome=_outcome(found, events),
+        levels=level_records(events, LADDERS.get(found.terms.ladder, LADDERS["task"])),
         ask=next(iter(asks(context, incident)), None),
         retry=now.retry,
         result=result.get("text") if isinstance(result, dict) else None,
@@ -193,6 +196,7 @@ def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]
     ladder = LADDERS.get(incident.terms.ladder)
     known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
     used, times, spent, skipped, at = _by_rung(events)
+    reasons = dict(skipped_rungs(events))
     found = []
     for index, name in enumerate(incident.terms.rungs):
         rung = known.get(name)
@@ -209,6 +213,7 @@ def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]
                 tries=rung.tries if rung is not None else None,
                 seconds=rung.seconds if rung is not None else None,
                 state=state,  # type: ignore[arg-type]  # a literal of RungOut.state
+                skipped=reasons.get(index, ""),
                 used=used.get(index, 0),
                 took=times.get(index, 0.0),
                 dollars=spent.get(index, 0.0),
@@ -293,5 +298,5 @@ def _outcome(incident: Incident, events: Sequence[ev.Event]) -> dict[str, Any]:
     if incident.status is None:
         return {}
     ladder = LADDERS.get(incident.terms.ladder, LADDERS["task"])
-    outcome = build_outcome(incident, ladder, tuple(events), value=None, error=None, now=events[-1].at, sticky=True)
+    outcome = build_outcome(incident, ladder, tuple(events), value=None, error=None, now=events[-1].at)
     return {**outcome.to_dict(), "ladder": incident.terms.ladder}

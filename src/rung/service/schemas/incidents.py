@@ -51,7 +51,7 @@ class IncidentPage(ApiModel):
 
 
 class RungOut(ApiModel):
-    """A rung of an incident's ladder, with its tries, time and cost."""
+    """A rung of an incident's ladder, with its tries, time and cost, and why it was skipped."""
 
     name: str
     action: str
@@ -59,6 +59,7 @@ class RungOut(ApiModel):
     tries: int | None
     seconds: float | None
     state: Literal["ahead", "skipped", "climbed", "here"]
+    skipped: str
     used: int
     took: float
     dollars: float
@@ -112,6 +113,7 @@ class IncidentDetail(IncidentOut):
     timeline: list[TimelineEntry]
     changes: list[FieldChange]
     outcome: dict[str, Any]
+    levels: list[dict[str, Any]]
     ask: AskOut | None
     retry: ScheduledRetry | None
     result: str | None
