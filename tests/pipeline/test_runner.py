@@ -160,6 +160,57 @@ def test_the_end_of_input_is_no_answer(world: World) -> None:
     assert "  1. Take the simplest reading of the task, and say which one you took\n  2. Answer" in done.stderr
 
 
+def test_a_conflict_changes_the_partition_by_rules(world: World) -> None:
+    """The contested file gets one owner; the other stage waits for it, and is told what belongs to whom."""
+    world.write({"id": "a", "writes": ["src/api.py"]}, {"id": "b"})
+    world.answers("a", {"says": "PASS", "sleep": 3.0})
+    world.answers("b", "FAIL|kind:scope_conflict|reason:a edits it too|files:src/api.py|with:a", "PASS")
+    done = world.run("--run-id", "r1")
+    assert done.returncode == 0, done.stderr
+    times = (world.folder / "times").read_text().splitlines()
+    assert times.index("a ends") < len(times) - 1 - times[::-1].index("b begins")
+    told = world.asked("b")[1]["prompt"]
+    assert "src/api.py belongs to a alone; b waits for it" in told
+    assert "Do not write what others own: a: src/api.py." in told
+    kept = json.loads((world.folder / "tasks" / "demo" / "partition.json").read_text())
+    assert (kept["run"], kept["dependencies"]) == ("r1", {"b": ["a"]})
+
+
+def test_a_planner_divides_the_work_again(world: World) -> None:
+    """The planner's partition changes the stage and adds one, which what follows waits for; a resumed run has it, too."""
+    rows = [{"id": "b", "prompt": "only the parser"}, {"id": "b2", "prompt": "only the printer", "depends_on": ["b"]}]
+    plan = [
+        sys.executable,
+        "-c",
+        f"import json, sys; json.load(sys.stdin)['partition']; print({json.dumps({'stages': rows})!r})",
+    ]
+    world.write({"id": "b"}, {"id": "c", "depends_on": ["b"]}, planner=plan)
+    world.answers("b", "FAIL|kind:scope_conflict|reason:too many hands", "PASS")
+    world.answers("b2", "FAIL|kind:missing_credentials|reason:no key", "PASS")
+    world.answers("c", "PASS")
+    assert world.run("--run-id", "r1").returncode == 4
+    assert world.asked("b")[1]["prompt"].endswith("The task:\nonly the parser")
+    assert not world.asked("c")
+    done = world.run("--resume", "r1")
+    assert done.returncode == 0, done.stderr
+    begun = [line for line in (world.folder / "times").read_text().splitlines() if line.endswith("begins")]
+    assert begun == ["b begins", "b begins", "b2 begins", "b2 begins", "c begins"]
+
+
+@pytest.mark.parametrize(
+    "said", ["no idea", '{"stages": []}', '{"stages": [{"id": "a", "prompt": "x", "depends_on": ["b"]}]}']
+)
+def test_a_partition_that_cannot_be_is_skipped(world: World, said: str) -> None:
+    """A planner that writes no partition, or changes a stage that has passed, spends the rung: a person is needed."""
+    world.write({"id": "a"}, {"id": "b", "depends_on": ["a"]}, planner=["echo", said])
+    world.answers("a", "PASS")
+    world.answers("b", "FAIL|kind:scope_conflict|reason:no")
+    done = world.run("--no-journal", "--json")
+    assert done.returncode == 4
+    assert "restructure raised" in done.stdout
+    assert len(world.asked("b")) == 1
+
+
 def test_stages_have_the_notes_of_the_project(world: World) -> None:
     """Each stage's agent gets what is known, and a blocked stage adds an issue."""
     notes = world.folder / "notes"

@@ -24,12 +24,14 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.outcome import SUCCESS_STATUSES, report_text
 from rung.core.domain.request import Request
+from rung.core.pipeline.partition import scope_of
 from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
 from rung.core.policy.parser import parse_policy
-from rung.core.policy.prompts import prompt_id, render
+from rung.core.policy.prompts import prompt_id, render, without_task
 from rung.core.text.printable import printable
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
+from rung.pipeline.restructuring import divide, load_partition, save_partition
 from rung.pipeline.result import PipelineResult, signal_of
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import Notes
+    from rung.engine.ports import Notes, RungHandler
     from rung.engine.recover import RunPorts
     from rung.store.journal.journal import Journal
 
@@ -89,8 +91,11 @@ class PipelineRun:
     async def run(self) -> PipelineResult:
         """Run the pipeline. Cancellation (Ctrl-C) ends the running agents and all processes they started."""
         self._agents = RealProcesses(self.folder / self.pipeline.out / self.pipeline.name / ".run")
+        self._original = self.pipeline
+        if self.run_id:
+            self.pipeline = load_partition(self.pipeline, self._partition_path, self.run_id)
         self.load_prompts()
-        running: dict[asyncio.Task[Outcome[str]], str] = {}
+        running = self._running = dict[asyncio.Task["Outcome[str]"], str]()
         try:
             while True:
                 for stage in self._ready(set(running.values())):
@@ -131,6 +136,35 @@ class PipelineRun:
     def _path(self, name: str, *, is_complete: bool = True) -> str:
         return f"{self.pipeline.out}/{self.pipeline.name}/{name}{'' if is_complete else '.partial'}.md"
 
+    @property
+    def _partition_path(self) -> Path:
+        return self.folder / self.pipeline.out / self.pipeline.name / "partition.json"
+
+    def _restructure(self, stage: str) -> Callable[[Request, Incident], Awaitable[Request]]:
+        """Return the handler that divides the work again, waits for the stages that come first, and tells the agent."""
+
+        async def restructure(request: Request, incident: Incident) -> Request:
+            before = self.pipeline
+            others = {name for name in self._running.values() if name != stage}
+            passed = {name for name, outcome in self.outcomes.items() if outcome.ok}
+            changed, note = await run_in_thread(
+                lambda: divide(before, stage, incident, running=others, passed=passed, folder=self.folder)
+            )
+            self.pipeline = changed
+            self.load_prompts()
+            if self.run_id:
+                save_partition(self._original, changed, self._partition_path, self.run_id)
+            first = changed.dependencies[stage] - self.outcomes.keys()
+            tasks = [task for task, name in self._running.items() if name in first]
+            if tasks:
+                await asyncio.wait(tasks)
+            failure = incident.failures[-1]
+            head = without_task(render(prompt_id(Action.RESTRUCTURE, failure), incident, failure, self.policy.prompts))
+            text = f"{head}\n\nThe work was divided again: {note}. {scope_of(changed, stage)}\n\nThe task:\n{self._prompts[stage]}"
+            return request.replace(prompt=text, recovery=text)
+
+        return restructure
+
     async def _run_stage(self, stage: PipelineStage) -> Outcome[str]:
         dependencies = {
             name: (self.paths[name], signal_of(self.outcomes[name], "").line())
@@ -144,9 +178,8 @@ class PipelineRun:
         )
         ports: RunPorts = {
             "check": self._output_check(stage),
-            "rung_handlers": {Action.NUDGE.value: self._nudge},
             "listeners": [lambda event, incident: self.listen(stage.id, event, incident)],
-            **self._planning_ports(),
+            **self._planning_ports(stage.id),
         }
         if self.notes is not None:
             ports["notes"] = self.notes
@@ -161,12 +194,16 @@ class PipelineRun:
             agent, request, policy=policy, journal=journal, run_id=run, close_when_stopped=True, **ports
         )
 
-    def _planning_ports(self) -> RunPorts:
+    def _planning_ports(self, stage: str) -> RunPorts:
         """Return the planner and the investigator of the pipeline, as ports that do not block the other stages."""
-        ports: RunPorts = {}
+        handlers: dict[str, RungHandler] = {
+            Action.NUDGE.value: self._nudge,
+            Action.RESTRUCTURE.value: self._restructure(stage),
+        }
+        ports: RunPorts = {"rung_handlers": handlers}
         if self.pipeline.planner:
             planner = CommandPlanner(self.pipeline.planner, prompts=self.policy.prompts, cwd=self.folder)
-            ports["rung_handlers"] = {Action.NUDGE.value: self._nudge, Action.REPLAN.value: _in_thread(planner)}
+            handlers[Action.REPLAN.value] = _in_thread(planner)
         if self.pipeline.investigate:
             ports["investigate"] = _in_thread(CommandInvestigator(self.pipeline.investigate, cwd=self.folder))
         return ports
@@ -186,8 +223,9 @@ class PipelineRun:
         status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
         return status is not None and status not in SUCCESS_STATUSES
 
-    def _agent(self, stage: PipelineStage) -> Callable[[Request], Any]:
+    def _agent(self, first: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:
+            stage = self.pipeline.stage(first.id)
             turns = "" if request.max_turns is None else str(request.max_turns)
             values = (request.prompt, stage.id, self._path(stage.id), turns)
             placeholders = dict(zip(PLACEHOLDERS, values, strict=True))

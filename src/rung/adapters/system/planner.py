@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.process import run_command
 from rung.core.classify.evidence import clip
@@ -66,8 +66,18 @@ class CommandPlanner:
 
 
 def _ask(command: str | Sequence[str], incident: Incident, seconds: float, cwd: str | Path | None) -> str:
-    case = json.dumps(planning_case(incident, incident.failures[-1]))
-    done = run_command(command, case, seconds=seconds, cwd=cwd)
+    return ask_planner(command, planning_case(incident, incident.failures[-1]), seconds=seconds, cwd=cwd)
+
+
+def ask_planner(
+    command: str | Sequence[str],
+    case: Mapping[str, Any],
+    *,
+    seconds: float = PLANNER_SECONDS,
+    cwd: str | Path | None = None,
+) -> str:
+    """Return what a planner's command writes about a case. PlannerFailed if it fails or writes nothing."""
+    done = run_command(command, json.dumps(case), seconds=seconds, keep=0, cwd=cwd)
     if done.code:
         raise PlannerFailed(f"the command exited {done.code}: {clip(done.errors.strip(), 500)}")
     text = clip(done.output.strip(), MAX_PLAN_CHARACTERS)
