@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
-from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired
+from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, StoreUnavailable
 from rung.store.crew.rows import NewTask, TaskLease
+from rung.store.crew.table import CrewTable
+from tests.store import postgres
 from tests.store.crew.stranger import OLD, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.store.crew.rows import TaskRow
-    from rung.store.crew.table import CrewTable
     from tests.store.crew.stranger import Stranger
 
 TASK = "task-01"
@@ -484,3 +485,36 @@ def test_one_spoilt_row_does_not_hide_the_others(table: CrewTable, claim: TaskLe
     assert (first.depends_on, first.writes, first.command, first.history, first.retry_count) == ((), (), None, None, 0)
     assert second.task_id == "task-02"
     assert table.claim_next("s2") is not None
+
+
+def test_a_lost_connection_is_opened_again(postgres_server: str, postgres_url: str) -> None:
+    """The statement that meets a lost connection fails, and the next one works; a lost transaction is not continued."""
+    import psycopg
+
+    with CrewTable.open(postgres_url, create=True) as table, psycopg.connect(postgres_server, autocommit=True) as other:
+
+        def lose() -> None:
+            ((pid,),) = table.connection.execute("SELECT pg_backend_pid()")
+            other.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
+
+        lose()
+        with pytest.raises(StoreUnavailable):
+            table.counts()
+        table.add_task(NewTask(task_id=TASK, instruction="do it"))
+        table.connection.begin()
+        lose()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                table.tasks()
+        table.connection.rollback()
+        assert [row.task_id for row in table.tasks()] == [TASK]
+
+
+def test_a_server_that_is_gone_is_unavailable() -> None:
+    """While the server is down, every statement says so."""
+    with postgres.server() as url:
+        table = CrewTable.open(url, create=True)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            table.counts()
+    table.close()

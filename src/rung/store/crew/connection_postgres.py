@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import IllegalTransition, StoreError
+from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable
 from rung.store.backends.postgres import WRITER_SETTINGS, PostgresBackend, PostgresConnection
 from rung.store.crew import conductor_key, schema
 from rung.store.crew.connection import transaction
@@ -19,17 +19,29 @@ _HAS_TABLES: Final = "SELECT to_regclass('orchestration_tasks') IS NOT NULL AND 
 
 
 class PostgresCrewConnection:
-    """Connection to one schema of one database; a journal may share the schema."""
+    """Connection to one schema of one database; a journal may share the schema.
+
+    A lost connection is opened again by the next statement, unless a transaction was lost with it.
+    """
 
     def __init__(self, url: str, *, create: bool) -> None:
-        backend = _CrewBackend(url, create=create)
-        self.url = backend.url
-        self._inner = backend.connect(write=True)
+        self._backend = _CrewBackend(url, create=create)
+        self.url = self._backend.url
+        self._inner = self._backend.connect(write=True)
+        self._in_transaction = False
+
+    def _reopen_if_lost(self) -> None:
+        if self._inner.raw.closed and not self._in_transaction:
+            try:
+                self._inner = self._backend.connect(write=True)
+            except StoreError as error:
+                raise StoreUnavailable(str(error)) from None
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows; a trigger's rejection raises IllegalTransition."""
         import psycopg
 
+        self._reopen_if_lost()
         try:
             return self._inner.execute(sql, [str(value) if isinstance(value, str) else value for value in values])
         except psycopg.errors.RaiseException as error:
@@ -40,14 +52,18 @@ class PostgresCrewConnection:
 
     def begin(self) -> None:
         """Begin a write transaction; blocks other writers."""
+        self._reopen_if_lost()
         self._inner.begin()
+        self._in_transaction = True
 
     def commit(self) -> None:
         """Commit durably."""
         self._inner.commit()
+        self._in_transaction = False
 
     def rollback(self) -> None:
         """Roll back."""
+        self._in_transaction = False
         self._inner.rollback()
 
     def close(self) -> None:
