@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -135,3 +137,28 @@ def test_a_broken_pipe(tmp_path: Path, name: str) -> None:
     assert process.returncode == 141, errors
     assert "Traceback" not in errors
     wait_until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
+
+
+def test_the_terminal_belongs_to_the_command(tmp_path: Path) -> None:
+    """On a terminal the command of `gateway run` reads the keyboard and gets Ctrl-C itself; its exit code is ours."""
+    agent = "trap 'exit 7' INT; echo ready; read word; echo \"got $word\"; while :; do sleep 0.1; done"
+    pid, terminal = pty.fork()
+    if pid == 0:  # pragma: no cover  # the child: replaced at once
+        os.chdir(tmp_path)
+        line = [*RUNG, "gateway", "--no-journal", "--anthropic", "http://127.0.0.1:9", "run", "--", "sh", "-c", agent]
+        os.execv(line[0], line)
+    seen = b""
+
+    def has_shown(word: bytes) -> bool:
+        nonlocal seen
+        if select.select([terminal], [], [], 0.05)[0]:
+            seen += os.read(terminal, 4_096)
+        return word in seen
+
+    wait_until(lambda: has_shown(b"ready"))
+    os.write(terminal, b"hello\n")
+    wait_until(lambda: has_shown(b"got hello"))
+    os.write(terminal, b"\x03")
+    wait_until(lambda: has_shown(b"rung gateway:"))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    os.close(terminal)

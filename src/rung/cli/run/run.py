@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED
-from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
+from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, USAGE
+from rung.core.domain.errors import LeaseLost, RunNotResumable, RunOwnedElsewhere
 from rung.core.policy.policy import TEMPLATES
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
             _run(command_line, options)
     except EndRequested as end:  # before the run started, or after its end
         sys.exit(end.exit_code)
-    except RunOwnedElsewhere as error:
+    except (RunOwnedElsewhere, RunNotResumable) as error:
         click.echo(f"rung: {error}", err=True)
-        sys.exit(CLAIM_BLOCKED)
+        sys.exit(CLAIM_BLOCKED if isinstance(error, RunOwnedElsewhere) else USAGE)
     except LeaseLost:
         click.echo(f"rung: run {options['run_id']!r} was taken over by another process", err=True)
         sys.exit(LEASE_EXPIRED)
