@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from contextvars import copy_context
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from rung.core.domain.errors import ConfigError
 from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
+from rung.engine.durable import recovery
 from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.engine.ports import DurableJournal
 from rung.engine.recover import new_run, recover, recover_sync
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
     from rung.engine.ports import Clock
-    from rung.engine.recover import Ports
+    from rung.engine.recover import Ports, RunPorts
 
 _JOIN_POLL_SECONDS: Final = 0.5
 DEFAULT_INTENSITY: Final = RestartIntensity()
@@ -38,19 +41,23 @@ async def gather(
     policy: Policy | str = "task",
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
+    run_id: str = "",
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """Recover all jobs concurrently. Return their outcomes in the order of the jobs.
 
     siblings: `continue` lets the others finish; `cancel` cancels them at once; `retry_failed_only` restarts the failed
     ones when all have ended, as often as the restart intensity allows.
+    run_id: with a journal, each job is a durable run of its own, `RUN_ID/NUMBER`. Called again with the same jobs, the
+    jobs that ended return their outcomes, and the others continue.
     """
     import asyncio
 
     siblings = SiblingRestarts(siblings)
+    run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}
     for job_numbers in _rounds(jobs, outcomes, siblings, intensity, ports.get("clock", SYSTEM_CLOCK)):
-        tasks = {asyncio.create_task(recover(*jobs[n], policy=policy, **ports)): n for n in job_numbers}
+        tasks = {asyncio.create_task(_recover(jobs[n], policy, run_ids.next(n), ports)): n for n in job_numbers}
         try:
             await _collect(tasks, outcomes, cancel=siblings is SiblingRestarts.CANCEL)
         finally:
@@ -84,10 +91,12 @@ def gather_sync(
     policy: Policy | str = "task",
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
+    run_id: str = "",
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """Recover all jobs concurrently, each in a thread. A cancelled sibling stops at its next wait or attempt."""
     siblings = SiblingRestarts(siblings)
+    run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}
     clock: Clock = ports.get("clock", SYSTEM_CLOCK)
     errors: list[BaseException] = []
@@ -95,11 +104,14 @@ def gather_sync(
         stop = threading.Event()
         job_ports: Ports = {**ports, "clock": _StoppableClock(clock, stop)}
 
-        def work(n: int, stop: threading.Event = stop, ports: Ports = job_ports) -> None:
+        names = {n: run_ids.next(n) for n in job_numbers}
+
+        def work(
+            n: int, stop: threading.Event = stop, ports: Ports = job_ports, names: Mapping[int, str] = names
+        ) -> None:
             try:
-                outcomes[n] = recover_sync(
-                    _stoppable_attempt(stop, jobs[n].attempt), jobs[n].request, policy=policy, **ports
-                )
+                attempt = _stoppable_attempt(stop, jobs[n].attempt)
+                outcomes[n] = _recover_sync(GatherJob(attempt, jobs[n].request), policy, names[n], ports)
             except _StopRequest as stopped:
                 outcomes[n] = _stopped_outcome(stopped, jobs[n], policy, ports)
             except BaseException as error:  # not a failure of the attempt: raised again in the caller
@@ -121,6 +133,42 @@ def gather_sync(
         if errors:
             raise errors[0]
     return [outcomes[n] for n in range(len(jobs))]
+
+
+class _RunIds:
+    """Run ids of the jobs. A restarted job is a new run, because a run that has ended is not repeated."""
+
+    def __init__(self, run_id: str, ports: Ports) -> None:
+        if not isinstance(run_id, str):
+            raise ConfigError("run_id", run_id, "a string")
+        if run_id and not isinstance(ports.get("journal"), DurableJournal):
+            raise ConfigError("journal", ports.get("journal"), "a journal with durable runs (rung.journal(PATH))")
+        self._run_id = run_id
+        self._starts: dict[int, int] = {}
+
+    def next(self, job: int) -> str:
+        """Return the id of a job's next run; empty for a recovery that is not durable."""
+        self._starts[job] = starts = self._starts.get(job, 0) + 1
+        return f"{self._run_id}/{job}{f'~{starts}' * (starts > 1)}" if self._run_id else ""
+
+
+def _durable_ports(ports: Ports) -> tuple[DurableJournal, RunPorts]:
+    rest = {name: port for name, port in ports.items() if name != "journal"}
+    return cast("DurableJournal", ports.get("journal")), cast("RunPorts", rest)
+
+
+async def _recover(job: GatherJob, policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
+    if not run_id:
+        return await recover(*job, policy=policy, **ports)
+    journal, rest = _durable_ports(ports)
+    return await recovery.recover(*job, run_id=run_id, journal=journal, policy=policy, **rest)
+
+
+def _recover_sync(job: GatherJob, policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
+    if not run_id:
+        return recover_sync(*job, policy=policy, **ports)
+    journal, rest = _durable_ports(ports)
+    return recovery.recover_sync(*job, run_id=run_id, journal=journal, policy=policy, **rest)
 
 
 def _rounds(
