@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.core.domain.failures import Evidence
+from rung.core.domain.failures import Evidence, Kind
 from rung.core.policy.policy import preset
 from rung.engine.loop.process_state import RETRY_BUDGET
 from rung.mcp.recovery_service import RecoveryService
@@ -72,3 +72,19 @@ def test_the_notes_of_the_project(journal: Journal, tmp_path: Path) -> None:
     service.report_failure("t", Evidence(text="another error"))
     with pytest.warns(RuntimeWarning, match="a listener failed"):
         service.finish_partial("t", [], "no way on")
+
+
+def test_the_contract_after_finish_is_that_of_the_same_incident(journal: Journal) -> None:
+    """An agent that is told to finish, and does, gets the contract of the incident that ended, with what it completed."""
+    service = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
+    told = service.report_failure("s", Evidence(text="no key", finding=Kind.MISSING_CREDENTIALS))
+    assert told["step"] == "finish"
+    contract = service.finish_partial("s", ["parser"], "no key")
+    assert (contract["incident"], contract["attempts"], contract["errorType"]) == (
+        told["incident"],
+        1,
+        "missing_credentials",
+    )
+    assert (contract["escalationPath"], contract["completedSteps"]) == ([5], ["parser"])
+    again = service.finish_partial("s", [], "another task")
+    assert (again["incident"] != told["incident"], again["attempts"]) == (True, 0)

@@ -13,7 +13,7 @@ import orjson
 
 from rung.core.conversation.compaction import SIZE_MARGIN, compact_messages, count_characters, target_characters
 from rung.core.domain.ladder import Action
-from rung.core.domain.request import Request
+from rung.core.domain.request import Request, json_digest
 from rung.core.domain.token_counts import max_answer_tokens
 from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
@@ -210,7 +210,10 @@ class BodyRewriter:
 
 
 def body_digest(body: bytes) -> str:
-    """Return the digest of a body, 16 hex digits."""
-    from hashlib import blake2b
+    """Return the digest of a body, 16 hex digits: of its JSON, so that the same request written otherwise is the same."""
+    try:
+        return json_digest(orjson.loads(body))
+    except orjson.JSONDecodeError:  # left to the upstream to reject
+        from hashlib import blake2b
 
-    return blake2b(body, digest_size=8).hexdigest()
+        return blake2b(body, digest_size=8).hexdigest()

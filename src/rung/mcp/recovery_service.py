@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.classifier import classify
@@ -94,14 +95,19 @@ class RecoveryService:
             return True
 
     def finish_partial(self, session: str, done: list[str], reason: str, task: str = "") -> OutcomeReport:
-        """Close the session's incident as partial."""
+        """Close the session's incident as partial. Return the contract of the incident that was told to finish, if any."""
         with self._lock:
-            recovery = self._open(session, task, "")
-            for step in done:
-                recovery.step_completed(step)
-            recovery.close(ev.Status.PARTIAL, reason)
+            state = self._sessions.get(session)
+            recovery = None if state is None else state.recovery
+            if recovery is None or recovery.incident.status is None:
+                recovery = self._open(session, task, "")
+                for step in done:
+                    recovery.step_completed(step)
+                recovery.close(ev.Status.PARTIAL, reason)
             self._sessions.pop(session, None)
-            return recovery.outcome().to_dict()  # type: ignore[return-value]  # the contract's schema is this type's
+            outcome = recovery.outcome()
+            steps = tuple(dict.fromkeys((*outcome.steps, *done)))  # reported after the end: in the contract only
+            return replace(outcome, steps=steps).to_dict()  # type: ignore[return-value]  # the contract's schema is this type's
 
     def _session(self, session: str) -> McpSession:
         state = self._sessions.get(session)

@@ -65,6 +65,11 @@ class Request:
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 
+def json_digest(document: Any) -> str:
+    """Return sixteen hex digits, equal for the same JSON however it is written: a change is proved by meaning, not bytes."""
+    return short_hash(_encode_json(_to_json_types(document)), 8)
+
+
 _DIGEST_FIELDS: Final = tuple(sorted(f.name for f in fields(Request) if f.name != "idempotent"))
 _digest_values: Final = attrgetter(*_DIGEST_FIELDS)
 _encode_json: Final = json.JSONEncoder(sort_keys=True).encode  # created once: used for every request
