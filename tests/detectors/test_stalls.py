@@ -179,3 +179,11 @@ def test_values_that_cannot_be(make: Any) -> None:
     """Invalid values are rejected."""
     with pytest.raises(ConfigError):
         make()
+
+
+def test_silence_is_usual_for_a_long_task() -> None:
+    """Ten minutes without activity are no stall where such tasks take twenty; without a history they are."""
+    usual = [1_200.0] * 5
+    assert stalled(now=600.0, began=0.0, durations=usual) is None
+    found = [stalled(now=at, began=0.0, durations=times) for at, times in ((2_400.0, usual), (600.0, usual[:4]))]
+    assert [finding.rule for finding in found if finding is not None] == ["silent", "silent"]

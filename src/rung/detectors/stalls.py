@@ -26,7 +26,7 @@ class StallThresholds:
     samples           minimum number of earlier durations; with fewer, the limit is `default_seconds`
     min_seconds,
     max_seconds       bounds of the computed limit
-    silence_seconds   time without activity, for any kind of task
+    silence_seconds   time without activity; a kind of task that usually takes longer may be silent as long as its limit
     """
 
     factor: float = 2.0
@@ -118,12 +118,19 @@ def stalled(
     thresholds: StallThresholds | None = None,
     what: str = "the task",
 ) -> Finding | None:
-    """Return a finding if a task is overdue or silent; `last_sign` is the time of its last visible activity."""
+    """Return a finding if a task is overdue or silent; `last_sign` is the time of its last visible activity.
+
+    A task whose kind usually takes longer than `silence_seconds` may be without activity as long as it may take.
+    """
     thresholds = thresholds or StallThresholds()
+    history = tuple(durations)
+    limit = thresholds.limit(history)
     quiet = now - (began if last_sign is None else last_sign)
-    if quiet >= thresholds.silence_seconds:
+    patience = (
+        max(thresholds.silence_seconds, limit) if len(history) >= thresholds.samples else thresholds.silence_seconds
+    )
+    if quiet >= patience:
         return _finding("silent", f"{what} has shown no activity for {quiet:.0f} s")
-    limit = thresholds.limit(durations)
     if now - began >= limit:
         return _finding(
             "overdue", f"{what} has been in progress for {now - began:.0f} s; it should take at most {limit:.0f} s"
