@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.wires.overlap import OverlapFilter, overlap_length
+from rung.wires.overlap import OverlapFilter, last_word, overlap_length, whole_words
 
 WORDS = st.text(alphabet="abc ", max_size=40)
 
@@ -44,6 +44,10 @@ def test_an_answer_begun_again_is_cut_to_what_is_new(said: str, rest: str) -> No
         ("one two three", "four", " four"),
         ("one, ", "two", "two"),
         ("", "all of it", "all of it"),
+        ("a naï", "naïve b", "ve b"),
+        ("a naï", " naïve b", "ve b"),
+        ("in the", "the house", " house"),
+        ("w57 w", "w58 w59", "58 w59"),
         ("def f():\n    return ", "    return 1", "1"),
     ],
 )
@@ -55,3 +59,12 @@ def test_examples(said: str, more: str, new: str) -> None:
 def test_nothing_said_nothing_repeated() -> None:
     """Without a beginning there is no overlap."""
     assert overlap_length("", "anything") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("one tw", "tw"), ("one ", ""), ("one", ""), ("a " + "x" * 41, ""), ("a\nb", "b"), ("", "")]
+)
+def test_the_last_word_may_be_incomplete(text: str, word: str) -> None:
+    """A continuation is asked for before the last word, unless that would be all of the text or is no word."""
+    assert last_word(text) == word
+    assert whole_words(text) + word == text

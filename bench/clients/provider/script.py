@@ -10,7 +10,7 @@ ANSWER: Final = " ".join(_UNUSUAL.get(n, f"w{n:02}") for n in range(1, 63))
 PREFACE: Final = "I will append the row now."
 ROW: Final = "one-row"
 PROMPT: Final = "Append the row one-row once with your tool, then recite the words."
-PIECES: Final = 12  # parts that a text or the arguments of a call come in
+PIECES: Final = 13  # parts that a text or the arguments of a call come in; a cut is inside a word
 MIN_QUOTE: Final = 12  # characters of the answer in the last message that show a request to go on
 
 # fault → where it strikes: in the answer, or in the tool call before it

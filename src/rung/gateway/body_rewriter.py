@@ -21,6 +21,7 @@ from rung.core.recovery.stream_rules import why_not_resume
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.outbound import Outbound
 from rung.gateway.upstream.headers import headers_for_upstream
+from rung.wires.overlap import whole_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,7 +141,7 @@ class BodyRewriter:
             raise RungNotApplicable(why_not)
         text = self._proxied.text_so_far()
         message = render(prompt_id(Action.RESUME, failure), incident, failure, self.policy.prompts)
-        self._resume_message = message + (RESUME_QUOTE.format(said=text) if text else "")
+        self._resume_message = message + (RESUME_QUOTE.format(said=whole_words(text)) if text else "")
         self._resume_message += "\n" * len(incident.failures)  # the engine rejects an unchanged request
 
     def _last_accepted(self) -> dict[str, Any]:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MIN_OVERLAP_CHARACTERS: Final = 8  # a shorter match may be a coincidence ("rub" and "ber")
 MAX_OVERLAP_CHARACTERS: Final = 2_000  # longest end of the text that is searched for
+
+MAX_WORD_CHARACTERS: Final = 40  # a longer last word is text without spaces
+_LAST_WORD: Final = re.compile(r"(?<=\s)\S{1,40}\Z")
+
+
+def last_word(text: str) -> str:
+    """Return the last word of a text, which may be incomplete; empty if the text ends with a space or has no other word."""
+    found = _LAST_WORD.search(text[-MAX_WORD_CHARACTERS - 1 :])
+    return found[0] if found else ""
+
+
+def whole_words(text: str) -> str:
+    """Return a text without its last word: a model that is asked to go on from there writes that word whole."""
+    return text.removesuffix(last_word(text))
 
 
 class OverlapFilter:
@@ -18,6 +33,7 @@ class OverlapFilter:
     def __init__(self, previous: str) -> None:
         self._previous = previous
         self._tail = previous[-MAX_OVERLAP_CHARACTERS:]
+        self._word = last_word(previous)
         self._buffered = ""
         self.is_resolved = not previous
 
@@ -27,6 +43,8 @@ class OverlapFilter:
             return text
         self._buffered += text
         if self._buffered in self._tail or self._previous.startswith(self._buffered):
+            return ""
+        if self._word.startswith(self._buffered.lstrip()):
             return ""
         return self.close()
 
@@ -42,8 +60,8 @@ class OverlapFilter:
 def without_overlap(previous: str, more: str) -> str:
     """Return the part of a continuation that does not repeat the text before it.
 
-    A service stops between words, and a model starts without a space. Without an overlap that shows how the texts
-    join, a space separates two words.
+    A stream may break inside a word. The model is asked to go on before that word (`whole_words`), so its beginning is
+    repeated. Without an overlap that shows how the texts join, a space separates two words.
     """
     overlap = overlap_length(previous, more)
     rest = more[overlap:]
@@ -62,4 +80,5 @@ def overlap_length(previous: str, more: str) -> int:
             return size
     if previous.startswith(more) and len(more) >= shortest:
         return len(more)
-    return 0
+    word, begun = last_word(previous), more.lstrip()
+    return len(more) - len(begun) + len(word) if word and begun.startswith(word) else 0
