@@ -54,7 +54,8 @@ class Client:
 
     @property
     def driver(self) -> Path:
-        return HERE / "drivers" / (self.name.replace("-", "_") + (".mjs" if self.is_node else ".py"))
+        name = self.name.replace("-", "_")  # a module must not have the name of the package that it imports
+        return HERE / "drivers" / (f"{name}.mjs" if self.is_node else f"drive_{name}.py")
 
     def cells(self) -> list[Cell]:
         """Return every cell of this client, those without a fault first."""
@@ -114,7 +115,7 @@ CLIENTS: Final = {
         _sdk("autogen", "autogen-agentchat", "chat"),
         _sdk("dspy", "dspy", "chat", modes=("whole",), play=Play(has_call=False, text=f"[[ ## answer ## ]]\n{ANSWER}\n\n[[ ## completed ## ]]")),
         _sdk("instructor", "instructor", "messages", "chat", modes=("whole",), play=_ONCE),
-        _sdk("semantic-kernel", "semantic-kernel", "messages", "chat"),
+        _sdk("semantic-kernel", "semantic-kernel", "messages", "chat", play=Play(tool="rows-append_row")),
         _sdk("haystack", "haystack-ai", "chat", "responses"),
     )
 }  # fmt: skip

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
-sys.path.append(sys.path.pop(0))  # this file has the name of the package
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.anthropic import Anthropic

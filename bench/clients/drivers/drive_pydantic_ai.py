@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
-sys.path.append(sys.path.pop(0))  # this file has the name of the package
 from loop import KEY, PROMPT, Cell, serve
 from pydantic_ai import Agent
 from pydantic_ai.models.anthropic import AnthropicModel

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-sys.path.append(sys.path.pop(0))  # this file has the name of the package
 from loop import KEY, PROMPT, Cell, serve
 from strands import Agent, tool
 from strands.models.anthropic import AnthropicModel

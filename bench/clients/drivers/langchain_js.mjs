@@ -9,7 +9,7 @@ const { z } = await load("zod");
 const model = (cell) => cell.wire === "messages"
   ? new ChatAnthropic({ model: cell.model, anthropicApiUrl: cell.url, apiKey: KEY, streaming: cell.stream, ...cell.retries })
   : new ChatOpenAI({
-    model: cell.model, apiKey: KEY, configuration: { baseURL: cell.v1 }, streaming: cell.stream,
+    model: cell.model, apiKey: KEY, configuration: { baseURL: cell.v1 }, streaming: cell.stream, streamUsage: true,
     useResponsesApi: cell.wire === "responses", ...cell.retries,
   });
 
