@@ -43,6 +43,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", help=f"only cells with this {name}, or one of several: a,b")
     parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
     parser.add_argument("--workers", type=int, default=2, help="cells at once")
+    parser.add_argument(
+        "--patience", type=float, default=1.0, help="factor of the gateway's timeouts and of time limits"
+    )
     parser.add_argument("--again", action="store_true", help="also run cells that have a result")
     parser.add_argument("--worse", action="store_true", help="also run cells whose result is not done")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the results as a page, and run nothing")
@@ -69,7 +72,7 @@ async def _run_client(client: Client, cells: Sequence[Cell], options: argparse.N
     left = deque(cells)
 
     async def worker() -> None:
-        harness = Harness(client, options.environments)
+        harness = Harness(client, options.environments, options.patience)
         try:
             while left:
                 cell = left.popleft()

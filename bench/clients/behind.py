@@ -21,9 +21,10 @@ START_SECONDS: Final = 30.0
 
 
 @asynccontextmanager
-async def gateway(provider_url: str) -> AsyncIterator[str]:
-    """Run a gateway with the default policy in front of a provider; yields its address."""
-    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": TIMEOUTS}
+async def gateway(provider_url: str, *, patience: float = 1.0) -> AsyncIterator[str]:
+    """Run a gateway with the default policy in front of a provider; yields its address. Timeouts are times `patience`."""
+    timeouts = {name: value * (1.0 if name == "last_resort_factor" else patience) for name, value in TIMEOUTS.items()}
+    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": timeouts}
     started = threading.Event()
     served = RunningGateway(settings_from(table, parse_policy_file({})), None, lambda _: started.set())
     thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)

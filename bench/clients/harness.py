@@ -31,8 +31,9 @@ MAX_LINE: Final = 2**24
 class Harness:
     """One slot of the suite: runs cells of one client, one after the other."""
 
-    def __init__(self, client: Client, environments: Path) -> None:
+    def __init__(self, client: Client, environments: Path, patience: float = 1.0) -> None:
         self.client = client
+        self._patience = patience
         environments = environments.resolve()
         self.packages = environments / client.name
         wheel = environments / "node/lib"
@@ -44,11 +45,11 @@ class Harness:
         provider = Provider(play=self.client.play, fault=None if cell.fault == PLAIN else cell.fault)
         await provider.start()
         url = f"http://127.0.0.1:{provider.port}"
-        limit = AGENT_SECONDS if self.client.is_agent else SDK_SECONDS
+        limit = (AGENT_SECONDS if self.client.is_agent else SDK_SECONDS) * self._patience
         if cell.route == DIRECT and cell.is_stall:
             limit = DIRECT_STALL_SECONDS[self.client.is_agent]
         with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as root:
-            async with nullcontext(url) if cell.route == DIRECT else gateway(url) as address:
+            async with nullcontext(url) if cell.route == DIRECT else gateway(url, patience=self._patience) as address:
                 began = time.monotonic()
                 run = self._run_agent if self.client.is_agent else self._run_driver
                 said, code, note = await run(cell, address, Path(root), limit)

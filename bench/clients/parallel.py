@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 12
 RATE: Final = 0.3
+TIMEOUT_SECONDS: Final = 600.0  # of the SDKs, connections too: their five seconds are short on a busy machine
+PATIENCE: Final = 10.0  # factor of the gateway's timeouts where nothing stalls
 MODEL: Final = "m"
 PARAMETERS: Final = {"type": "object", "properties": {"row": {"type": "string"}}, "required": ["row"]}
 FUNCTION: Final = {"name": "append_row", "description": "Append a row.", "parameters": PARAMETERS}
@@ -52,7 +54,7 @@ class FaultyProvider(Provider):
 async def call_messages(url: str, *, is_stream: bool) -> tuple[str, int]:
     rows, messages = 0, [{"role": "user", "content": PROMPT}]
     tool: Any = {"name": "append_row", "description": "Append a row.", "input_schema": PARAMETERS}
-    async with anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0) as client:
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
         while True:
             told: Any = {"model": MODEL, "max_tokens": 2_000, "messages": messages, "tools": [tool]}
             if is_stream:
@@ -71,7 +73,7 @@ async def call_messages(url: str, *, is_stream: bool) -> tuple[str, int]:
 async def call_chat(url: str, *, is_stream: bool) -> tuple[str, int]:
     rows = 0
     messages: list[Any] = [{"role": "user", "content": PROMPT}]
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
         while True:
             told: Any = {"model": MODEL, "messages": messages, "tools": [{"type": "function", "function": FUNCTION}]}
             if is_stream:
@@ -89,7 +91,7 @@ async def call_chat(url: str, *, is_stream: bool) -> tuple[str, int]:
 async def call_responses(url: str, *, is_stream: bool) -> tuple[str, int]:
     rows = 0
     items: list[Any] = [{"role": "user", "content": PROMPT}]
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
         while True:
             tools = [{"type": "function", "strict": False, **FUNCTION}]
             told: Any = {"model": MODEL, "input": items, "tools": tools, "store": False}
@@ -127,7 +129,7 @@ async def run(calls: int, seed: int, *, has_stalls: bool) -> dict[str, Any]:
             whole = text == ANSWER and rows == 1
             ends["whole" if whole else f"{call.__name__} stream={is_stream}: {rows} rows, {text[:300]!r}"] += 1
 
-    async with gateway(f"http://127.0.0.1:{provider.port}") as url:
+    async with gateway(f"http://127.0.0.1:{provider.port}", patience=1.0 if has_stalls else PATIENCE) as url:
         await asyncio.gather(*(worker(url) for _ in range(CONCURRENCY)))
     await provider.stop()
     return {"calls": calls, "ends": dict(ends), "requests": provider.requests, "struck": provider.struck}

@@ -18,8 +18,8 @@ from tests.hooks.rig import command_line
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(sys.prefix) / "clients"
 SLICE = [
-    ("anthropic-python", "messages", "zero", "cut by reset,empty 200,cut in call"),
-    ("openai-python", "chat,responses", "zero", "error event in text,output limit"),
+    ("anthropic-python", "messages", "default", "cut by reset,empty 200,cut in call"),
+    ("openai-python", "chat,responses", "default", "error event in text,output limit"),
     ("vercel", "messages,responses", "default", "cut by reset,no end"),
     ("claude-code", "messages", "default", "cut by reset,output limit"),
     ("codex", "responses", "default", "cut by close,error event in text"),
@@ -57,7 +57,21 @@ def missing(client: str) -> None:
 def test_a_real_client_gets_whole_answers(client: str, wires: str, tries: str, faults: str, tmp_path: Path) -> None:
     """Behind the gateway, a real client ends with the whole text and one run of its tool under each fault."""
     environment(client, tmp_path)
-    words = [client, "--wire", wires, "--tries", tries, "--mode", "stream", "--fault", faults, "--route", "gateway"]
+    words = [
+        client,
+        "--wire",
+        wires,
+        "--tries",
+        tries,
+        "--mode",
+        "stream",
+        "--fault",
+        faults,
+        "--route",
+        "gateway",
+        "--patience",
+        "4",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "bench.clients", *words, "--environments", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
