@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: bench-concurrency clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -100,6 +100,9 @@ wheel: $(VENV)/.ready  ## build the wheel, install it into an empty environment,
 
 bench: $(VENV)/.ready  ## measure the overhead of a guarded call and of other libraries, as ratios to a bare loop
 	@$(BIN)/python -m bench.overhead
+
+bench-concurrency: $(VENV)/.ready  ## compare lost calls and upstream load of 200 concurrent calls with other libraries
+	@$(BIN)/python -m bench.concurrency
 
 bench-compare: $(VENV)/.ready  ## compare the quick benchmarks of this tree with BASE, as ratios; BENCHMARKS="overhead loops" selects
 	@$(BIN)/python scripts/compare_benchmarks.py $(or $(BASE),HEAD~1) $(BENCHMARKS)

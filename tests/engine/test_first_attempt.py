@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Kind
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import BreakerSettings, CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
@@ -37,14 +36,14 @@ async def bad() -> str:
 
 
 def test_a_success_is_counted_at_once() -> None:
-    """A success gives its value, a vote to the breaker and a token back to the retry budget."""
+    """A success gives its value, a vote to the breaker and the tokens of a call to the retry budget."""
     breaker, budget = BreakerRegistry().get("k"), RetryBudget()
-    budget.charge(Kind.NETWORK)
+    budget.charge()
     before = budget.tokens
     made = first(good, breaker, budget)
     assert made is not None
     assert (made.value, made.error) == ("value", None)
-    assert budget.tokens == before + 1
+    assert budget.tokens == before + budget.per_call
     assert len(breaker.calls) == 1
 
 

@@ -483,7 +483,7 @@ def test_one_breaker_for_each_key() -> None:
 
 def test_the_retry_budget_stops_a_herd(mode: str) -> None:
     """When the shared retry budget is spent, calls are not repeated any more, and that is said."""
-    budget = rung.RetryBudget(2 * rung.RetryBudget.COST)
+    budget = rung.RetryBudget(2 * rung.RetryBudget.COST, per_call=1, per_second=0)
     attempt = Failing(*[ConnectionError() for _ in range(99)])
     call = attempt.guarded(mode, FAST, **alone(retry_budget=budget))
     errors = []
@@ -491,21 +491,24 @@ def test_the_retry_budget_stops_a_herd(mode: str) -> None:
         with pytest.raises(ConnectionError) as caught:
             run(call)
         errors.append(caught.value)
-    assert attempt.made == 10 + 2
+    assert attempt.made == 10 + 3  # each call brings a token, and the first ones a full bucket does not hold
     decided = [event.decision for event in outcome_of(errors[-1]).events if isinstance(event, ev.Decided)]
-    assert decided[-1].skipped[0][1] == "the shared retry budget is spent"
+    assert decided[-1].skipped[0][1].startswith("the shared retry budget is spent")
+    assert any("the shared retry budget is spent" in note for note in errors[-1].__notes__)
 
 
 @pytest.mark.parametrize("seconds", [600, None])
-def test_successes_fill_the_retry_budget(mode: str, seconds: int | None) -> None:
-    """Each success on the short way gives one token back, until the budget is full."""
-    budget = rung.RetryBudget()
+def test_calls_fill_the_retry_budget(mode: str, seconds: int | None) -> None:
+    """Each call on the short way brings its tokens when it begins, until the budget is full."""
+    budget = rung.RetryBudget(20, per_second=0)
     policy = rung.policy("call", backoff={"base": 0}, seconds=seconds)
     call = (attempt := Failing()).guarded(mode, policy, **alone(retry_budget=budget))
     attempt.errors, attempt.made = (ConnectionError(),), 0
     run(call)
-    assert budget.tokens == budget.capacity - budget.COST + 1
-    for _ in range(budget.COST + 3):
+    assert budget.tokens == budget.capacity - budget.COST
+    run(call)
+    assert budget.tokens == budget.capacity - budget.COST + budget.per_call
+    for _ in range(budget.COST):
         run(call)
     assert budget.tokens == budget.capacity
     assert not budget.is_below_capacity

@@ -767,14 +767,14 @@ def test_the_step_that_failed_is_named(world: World) -> None:
 def test_why_a_rung_was_skipped_is_told(world: World) -> None:
     """The reason, the contract and the notes say why a rung that could have helped was not taken."""
     budget = rung.RetryBudget(capacity=1)
-    budget.charge(rung.Kind.OVERLOADED)
+    budget.charge()
     outcome = world.recover(Script(HttpError(529, "Overloaded")), ASK, policy="call", retry_budget=budget)
     assert "retry skipped: the shared retry budget is spent" in outcome.reason
     assert "fallback skipped: no other model or agent to hand over to" in outcome.reason
-    assert {"rung": "retry", "reason": "the shared retry budget is spent"} in outcome.to_dict()["skipped"]
+    assert any(each["reason"].startswith("the shared retry budget is spent") for each in outcome.to_dict()["skipped"])
     with pytest.raises(HttpError) as raised:
         outcome.unwrap()
-    assert "rung:     skipped retry: the shared retry budget is spent" in raised.value.__notes__
+    assert any("skipped retry: the shared retry budget is spent" in note for note in raised.value.__notes__)
 
 
 def test_a_planner_that_raised_is_told(world: World) -> None:
@@ -840,7 +840,7 @@ def test_a_tools_trouble_is_not_the_services(world: World) -> None:
 
 def test_the_shared_retry_budget_stops_a_herd(world: World) -> None:
     """When the bucket is empty nobody retries; it is charged when a retry is scheduled."""
-    world.retry_budget = rung.RetryBudget(30)
+    world.retry_budget = rung.RetryBudget(12, per_second=0)
     outcome = world.recover(Script(OVERLOADED), ASK, policy="call")
     assert outcome.attempts == 3
     assert world.retry_budget.tokens == 2

@@ -75,9 +75,9 @@ def test_the_shared_retry_budget_is_honoured() -> None:
     assert budget.tokens == 0
     refused = one.failed(OVERLOADED)
     assert isinstance(refused, ev.Finish)
-    assert "the shared retry budget is spent" in [why for _, why in refused.skipped]
+    assert any(why.startswith("the shared retry budget is spent") for _, why in refused.skipped)
     other.succeeded()
-    assert budget.tokens == 1
+    assert budget.tokens == budget.per_call
 
 
 def test_the_budget_is_the_processs_own_unless_told_otherwise() -> None:
@@ -87,8 +87,7 @@ def test_the_budget_is_the_processs_own_unless_told_otherwise() -> None:
     spent = before - RETRY_BUDGET.tokens
     ExternalRecovery("call", retry_budget=None, jitter=lambda: 0.5).failed(OVERLOADED)
     assert before - RETRY_BUDGET.tokens == spent == RETRY_BUDGET.COST
-    for _ in range(spent):
-        RETRY_BUDGET.credit()
+    RETRY_BUDGET.credit(spent)
 
 
 def test_a_charge_is_returned_after_a_while() -> None:

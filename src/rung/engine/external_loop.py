@@ -24,7 +24,6 @@ from rung.engine.loop.process_state import RETRY_BUDGET
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.domain.failures import Kind
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
@@ -63,18 +62,18 @@ class ExternalRetryBudget:
         self.budget, self._seconds, self._clock = budget, seconds, clock
         self._charges: deque[tuple[float, int]] = deque()  # when each is returned, and its tokens
 
-    def affords(self, kind: Kind) -> bool:
+    def affords(self) -> bool:
         """Return whether the budget allows one more retry."""
         now = self._clock()
         with suppress(IndexError):  # none is left
             while self._charges[0][0] <= now:
                 self.budget.credit(self._charges.popleft()[1])
-        return self.budget.affords(kind)
+        return self.budget.affords()
 
-    def charge(self, kind: Kind) -> None:
+    def charge(self) -> None:
         """Charge a scheduled retry."""
-        self._charges.append((self._clock() + self._seconds, self.budget.cost(kind)))
-        self.budget.charge(kind)
+        self._charges.append((self._clock() + self._seconds, self.budget.price))
+        self.budget.charge()
 
     def credit(self) -> None:
         """Count a success."""
@@ -197,12 +196,12 @@ class ExternalRecovery:
     def _attempt_failed(self, error: object, now: float) -> ev.AttemptFailed:
         failure = classify(error, now)
         budget = self._retry_budget
-        return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords(failure.kind))
+        return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords())
 
     def _charge(self, decision: ev.Decision) -> None:
         """Charge a scheduled retry to the shared budget."""
         if self._retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
-            self._retry_budget.charge(self.incident.failure.kind)
+            self._retry_budget.charge()
 
     def _append(self, *fresh: ev.Event, folded: int = 0) -> None:
         """Persist new events, then fold those that are not folded yet."""

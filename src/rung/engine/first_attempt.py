@@ -32,11 +32,13 @@ async def attempt_first(
 ) -> FirstAttempt | None:
     """Make the first attempt of a call. Return None, without an attempt, if the circuit is not closed.
 
-    A success counts for the breaker and the retry budget here, since no recovery follows. A failure does not:
+    The call counts for the retry budget here, and a success for the breaker, since no recovery follows. A failure does not:
     `recover(first=...)` records it, counts it and decides about it.
     """
     if breaker.circuit is not _CLOSED:
         return None
+    if retry_budget.is_below_capacity:
+        retry_budget.credit()
     began = clock.now()
     try:
         value = await attempt()
@@ -44,6 +46,4 @@ async def attempt_first(
         return FirstAttempt(began, clock.now(), None, error)
     ended = clock.now()
     breaker.record(None, began, ended, _GOOD)
-    if retry_budget.is_below_capacity:
-        retry_budget.credit()
     return FirstAttempt(began, ended, value)

@@ -69,8 +69,8 @@ class RunPorts(TypedDict, total=False):
     notes         notes of the project: read before the run and for new plans, added to at its end
     session       carries the model and the per-session rung counts from call to call
     key           breaker key, or a function of the request; default: the model of each request, if it has one
-    breakers      breaker registry; default: the one shared by the process
-    retry_budget  retry budget; default: the one shared by the process
+    breakers      breaker registry; default: the one shared by the process; None: no circuit breaker
+    retry_budget  retry budget; default: the one shared by the process; None: no limit on the retries of all calls together
     incident_id   id of the incident; default: a new one
     clock, jitter sources of time and randomness, for tests
     """
@@ -84,7 +84,7 @@ class RunPorts(TypedDict, total=False):
     notes: Notes | None
     session: Session | None
     key: str | Callable[[Request | None], str]
-    breakers: BreakerRegistry
+    breakers: BreakerRegistry | None
     retry_budget: RetryBudget | None
     incident_id: str
     clock: Clock
@@ -211,8 +211,16 @@ def new_run(
     run = RecoveryRun()
     resolved_policy = make_policy(policy) if isinstance(policy, str) else policy
     run.__dict__.update(run_attributes(resolved_policy, ports, idempotent=request.idempotent))
+    if began is None:
+        count_call(run)
     run.open(request, run.clock.now() if began is None else began, name or ports.get("incident_id", ""))
     return run
+
+
+def count_call(run: RecoveryRun) -> None:
+    """Credit the retry budget with a call that begins."""
+    if run.retry_budget is not None and run.retry_budget.is_below_capacity:
+        run.retry_budget.credit()
 
 
 def _session_id(ports: Ports) -> str:

@@ -64,7 +64,7 @@ class Gateway:
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
-        self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS)
+        self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS, per_call=1, initial=500, per_second=0)
         self.sessions = SessionTable(settings.sticky_seconds)
         self.in_flight = InFlightRequests()
         self.accounting = Accounting(journal, log, spans=settings.otel)

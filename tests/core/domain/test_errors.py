@@ -105,7 +105,7 @@ def test_refused_says_for_how_long() -> None:
     """A refusal names its circuit and the seconds it stays open."""
     error = CircuitOpenError("anthropic", 12.34)
     assert (error.key, error.retry_after) == ("anthropic", 12.34)
-    assert str(error) == "circuit 'anthropic' is open for another 12.3 s"
+    assert str(error).startswith("circuit 'anthropic' is open for another 12.3 s, because too many of its calls failed")
 
 
 def test_time_up_says_after_how_long() -> None:

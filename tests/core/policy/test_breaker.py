@@ -168,9 +168,9 @@ def test_opens_exactly_when_the_rate_is_reached(chosen: BreakerSettings, calls: 
 
 
 def test_few_calls_prove_nothing() -> None:
-    """Fewer calls than the minimum never open it, even if all are bad; by default the twentieth does."""
+    """Fewer calls than the minimum never open it, even if all are bad; by default the hundredth does."""
     breaker = Breaker()
-    for _ in range(19):
+    for _ in range(99):
         breaker.record(None, 10, 10, CallVerdict.BAD)
     assert state(breaker) is CircuitState.CLOSED
     breaker.record(None, 10, 10, CallVerdict.BAD)

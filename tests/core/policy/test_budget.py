@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.failures import Kind
 from rung.core.policy.budget import Budget, RetryBudget
 
-STEPS = st.lists(st.sampled_from(["retry", "throttled", "success"]), max_size=80)
+STEPS = st.lists(st.sampled_from(["retry", "call"]), max_size=80)
 
 
 def test_budget_defaults() -> None:
@@ -60,47 +59,56 @@ def test_tokens_stay_in_the_bucket(capacity: int, steps: list[str]) -> None:
     budget = RetryBudget(capacity)
     for step in steps:
         before = budget.tokens
-        if step == "success":
+        if step == "call":
             budget.credit()
-            assert budget.tokens == min(capacity, before + 1)
+            assert budget.tokens == min(capacity, before + 2)
         else:
-            kind = Kind.RATE_LIMIT if step == "throttled" else Kind.TIMEOUT
-            afforded = budget.affords(kind)
-            budget.charge(kind)
-            assert budget.tokens == (before - budget.cost(kind) if afforded else 0)
+            afforded = budget.affords()
+            budget.charge()
+            assert budget.tokens == (before - budget.price if afforded else 0)
         assert 0 <= budget.tokens <= capacity
         assert budget.is_below_capacity or budget.tokens == capacity
 
 
-def test_a_retry_is_afforded_until_the_bucket_is_empty() -> None:
-    """A full bucket of 500 affords 35 retries, and then four successes afford one more."""
+@given(st.lists(st.tuples(st.sampled_from(["retry", "call", "wait"]), st.floats(0, 10)), max_size=300))
+def test_retries_are_bounded_by_calls_and_time(steps: list[tuple[str, float]]) -> None:
+    """In any order of calls, failures and time, retries are at most the reserve, 40 % of the calls and one per second."""
+    budget, now, calls, retries = RetryBudget(), 0.0, 0, 0
+    budget.affords(now)
+    for step, seconds in steps:
+        if step == "wait":
+            now += seconds
+        elif step == "call":
+            calls += 1
+            budget.credit()
+        elif budget.affords(now):
+            retries += 1
+            budget.charge()
+    assert retries <= 15 + 0.4 * calls + now + 1e-6
+
+
+def test_two_hundred_calls_at_once_never_exceed_one_and_a_half_times_the_load() -> None:
+    """A burst of 200 calls has 95 retries, whether the failures or the successes end first."""
     budget = RetryBudget()
+    for _ in range(200):
+        budget.credit()
     retries = 0
-    while budget.affords(Kind.SERVER_ERROR):
-        budget.charge(Kind.SERVER_ERROR)
+    while budget.affords(0.0):
+        budget.charge()
         retries += 1
-    assert (retries, budget.tokens) == (35, 10)
-    for _ in range(4):
-        budget.credit()
-    assert budget.affords(Kind.SERVER_ERROR)
+    assert retries == 95
+    assert not budget.affords(0.5)
+    assert budget.affords(1.0)  # one per second
 
 
-def test_being_throttled_costs_less() -> None:
-    """A retry after a rate limit takes fewer tokens than any other: it was told to come back."""
-    budget = RetryBudget(13)
-    assert budget.affords(Kind.RATE_LIMIT)
-    assert {kind for kind in Kind if budget.affords(kind)} == {Kind.RATE_LIMIT}
-
-
-def test_low_says_whether_a_success_has_something_to_give_back() -> None:
-    """A budget is low from its first charge until it is full again."""
-    budget = RetryBudget(20)
-    seen = [budget.is_below_capacity]
-    budget.charge(Kind.RATE_LIMIT)
-    for _ in range(budget.THROTTLED_COST):
-        seen.append(budget.is_below_capacity)
-        budget.credit()
-    assert [*seen, budget.is_below_capacity] == [False, True, True, True, True, True, False]
+def test_a_clock_that_stands_still_or_goes_back_adds_nothing() -> None:
+    """The reserve is refilled by time that has passed, and not above its size."""
+    budget = RetryBudget(initial=5)
+    budget.affords(10.0)
+    budget.charge()
+    assert [budget.affords(at) for at in (10.0, 9.0, 9.5, 10.0)] == [False, False, False, True]
+    assert budget.affords(1000.0)
+    assert budget.tokens == 5
 
 
 @pytest.mark.parametrize("capacity", [0, -5, 1.5, math.nan, math.inf, True, "500", None])
@@ -112,10 +120,12 @@ def test_what_a_capacity_cannot_be(capacity: Any) -> None:
 
 
 def test_a_price_of_its_own() -> None:
-    """With a price every retry takes so much, whatever it is for."""
+    """With a price every retry takes so much."""
     budget = RetryBudget(10, price=2)
-    budget.charge(Kind.RATE_LIMIT)
-    budget.charge(Kind.SERVER_ERROR)
+    budget.charge()
+    budget.charge()
     assert budget.tokens == 6
-    with pytest.raises(ConfigError, match="price"):
-        RetryBudget(10, price=0)
+    for key, value in (("price", 0), ("per_call", 0), ("initial", 1.5), ("per_second", -1)):
+        wrong: Any = {key: value}
+        with pytest.raises(ConfigError, match=key):
+            RetryBudget(10, **wrong)

@@ -161,7 +161,10 @@ class CircuitOpenError(RungError):
     def __init__(self, key: str, retry_after: float) -> None:
         self.key = key
         self.retry_after = retry_after
-        super().__init__(f"circuit {key!r} is open for another {retry_after:.1f} s")
+        super().__init__(
+            f"circuit {key!r} is open for another {retry_after:.1f} s, because too many of its calls failed"
+            " (breakers=None switches it off)"
+        )
 
 
 class AttemptTimeout(RungError, TimeoutError):

@@ -44,14 +44,17 @@ class BreakerSettings:
     The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. A
     call that takes longer than `slow` seconds counts as failed (None: never). The circuit stays open for `pause`
     seconds; then one probe is admitted. A probe without a result after `probe` seconds is replaced by the next one.
+    With `enabled=False` it never opens. The default `minimum` keeps a burst of quick failures among slow successes from
+    opening it.
     """
 
     rate: float = 0.5
-    minimum: int = 20
+    minimum: int = 100
     window: float = 60.0
     pause: float = 30.0
     probe: float = 60.0
     slow: float | None = None
+    enabled: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
@@ -183,7 +186,7 @@ class Breaker:
             self._close()
 
     def _evaluate(self, now: float) -> None:
-        if self.circuit is not _CLOSED:
+        if self.circuit is not _CLOSED or not self.settings.enabled:
             return  # the call began before the circuit opened
         rate, count = self.rate(now)
         if count >= self.settings.minimum and rate >= self.settings.rate:

@@ -206,7 +206,9 @@ def _why_not_retry(
     if incident.deadline is not None and now + wait >= incident.deadline:
         return "the wait would exceed the deadline"
     if not incident.retry_budget_ok:
-        return "the shared retry budget is spent"
+        return (
+            "the shared retry budget is spent: too many calls of this process are retried (retry_budget=None lifts it)"
+        )
     return ""
 
 

@@ -135,6 +135,8 @@ def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable
         if get_ident() != breaker.fast_path_thread:
             fast_path.register_with_watchdog()
             return guard.recover_call(as_attempt(function, args, kwargs), args)
+        if retry_budget.is_below_capacity:
+            retry_budget.credit()
         began = monotonic()
         deadline = began + limit
         try:
@@ -142,8 +144,6 @@ def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable
             value = function(*args, **kwargs)
             WATCHED_DEADLINES.pop()
             record_success(EPOCH + began)
-            if retry_budget.is_below_capacity:
-                retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)
             return value
@@ -180,12 +180,12 @@ def _wrap_unlimited(function: Callable[..., Any], fast_path: FastPath) -> Callab
             return guard.recover_call(as_attempt(function, args, kwargs), args)
         if CURRENT_REPORTS.get() is None:
             CURRENT_REPORTS.set(AttemptReports())  # inherited by the threads and tasks that the call starts
+        if retry_budget.is_below_capacity:
+            retry_budget.credit()
         began = monotonic()
         try:
             value = function(*args, **kwargs)
             record_success(EPOCH + began)
-            if retry_budget.is_below_capacity:
-                retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)
             return value
@@ -239,6 +239,8 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
             task = current_task_of(current.loop)
         if task is not current.task:
             current.track(task)
+        if retry_budget.is_below_capacity:
+            retry_budget.credit()
         began = monotonic()
         coroutine = function(*args, **kwargs)
         RUNNING[coroutine] = (began + limit, task, current.cancels)
@@ -248,8 +250,6 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
             if OVERDUE:
                 cancelled_by_us(coroutine, task)  # it returned although cancelled: withdraw our cancellation
             record_success(EPOCH + began)
-            if retry_budget.is_below_capacity:
-                retry_budget.credit()
             if append_success is not None:
                 append_success(args, EPOCH + began)
             return value

@@ -59,7 +59,7 @@ class FirstRetries:
             return None
         now, budget = EPOCH + monotonic(), self.retry_budget
         failure = classify_cached(error, now)
-        if budget is not None and not budget.affords(failure.kind):
+        if budget is not None and not budget.affords(now):
             return None
         deadline = None if self.budget_seconds is None else began + self.budget_seconds
         decision = self.cache.lookup(failure, deadline, now, run.jitter())
@@ -67,7 +67,7 @@ class FirstRetries:
             return None
         self.breaker.record(None, began, now, breaker_verdict(failure))
         if budget is not None:
-            budget.charge(failure.kind)
+            budget.charge()
         return FirstRetry(failure, began, now, deadline, decision)
 
     def seconds(self, retry: FirstRetry, began: float) -> float | None:
@@ -79,8 +79,6 @@ class FirstRetries:
     def record_success(self, began: float) -> None:
         """Record a successful retry."""
         self.breaker.record(None, began, EPOCH + monotonic(), _GOOD)
-        if self.retry_budget is not None:
-            self.retry_budget.credit()
 
     def open_run(self, retry: FirstRetry, began: float) -> RecoveryRun:
         """Return a run with the events of the first failure and of the decision, for an attempt that began then."""

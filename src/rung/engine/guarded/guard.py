@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.outcome import SUCCESS_STATUSES, annotate
 from rung.core.domain.request import Request
+from rung.core.policy.breaker import Breaker, BreakerSettings
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
 from rung.engine.guarded import fast_path, generators
 from rung.engine.guarded.first_retry import FirstRetries
 from rung.engine.loop.run import RecoveryRun
 from rung.engine.ports import EPOCH, JournalPorts
-from rung.engine.recover import arun_to_end, finish_run, run_attributes, run_to_end
+from rung.engine.recover import arun_to_end, count_call, finish_run, run_attributes, run_to_end
 from rung.engine.timeouts.sync_timeout import call_with_timeout
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class GuardedFunction:
         if callable(key):
             raise ConfigError("key", key, "a string: a guarded function has one circuit breaker")
         attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
-        attributes["breaker"] = attributes.pop("breakers").get(key)  # one breaker for all calls
+        breakers = attributes.pop("breakers")  # None: no circuit is ever opened
+        attributes["breaker"] = Breaker(BreakerSettings(enabled=False)) if breakers is None else breakers.get(key)
         attributes["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
         for port in ("jitter", "check", "operator", "breaker_key", "investigate"):
             if attributes.get(port) is not None:
@@ -199,6 +201,7 @@ def _wrap(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> A
 def _recover(run: RecoveryRun, attempt: Callable[..., Any], failed: Exception | None) -> Any:
     """Drive a run to its end, after the failure of its last attempt if there is one."""
     if failed is None:
+        count_call(run)
         run_to_end(run, attempt)
     else:
         run.collect_reports()
@@ -215,6 +218,7 @@ async def _arecover(run: RecoveryRun, call: Callable[..., Any], failed: Exceptio
         return await call(request)
 
     if failed is None:
+        count_call(run)
         await arun_to_end(run, attempt)
     else:
         run.collect_reports()

@@ -246,7 +246,7 @@ class RecoveryRun:
         if self.breaker is not None and self.attempt_made:
             self.breaker.record(self.permit, self.began, now, breaker_verdict(failure))
         budget = self.retry_budget
-        room = budget is None or budget.affords(failure.kind)
+        room = budget is None or budget.affords(now)
         self.append(
             _event(ev.AttemptFailed, (now, failure, now - self.began, self.attempt_dollars, room, self.attempt_made))
         )
@@ -286,7 +286,7 @@ class RecoveryRun:
         if self.session is not None and self.incident.tries_used.get(decision.rung, 0) > tries:
             self.session.record_try(self.incident, decision, self.policy.ladder.rungs[decision.rung])
         if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
-            self.retry_budget.charge(self.incident.failure.kind)
+            self.retry_budget.charge()
         return decision
 
     def record_answer(self, answer: str) -> ev.Decision | None:
@@ -307,8 +307,6 @@ class RecoveryRun:
         self.value = value
         self.error = None
         self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars)))
-        if self.retry_budget is not None:
-            self.retry_budget.credit()
         self._propagate()
 
     def close(self, decision: ev.Finish) -> None:

@@ -1,0 +1,111 @@
+"""Lost calls and upstream load of 200 concurrent calls, with Rung, tenacity and stamina in one run.
+
+Each library makes at most four attempts of a call, with the same backoff. Whether the n-th attempt of a call fails
+depends only on the seed, so all libraries meet the same failures. Failures are quick and successes slow, as in an
+overloaded service. Rung uses its default retry budget and circuit breaker, new for each run. Exits with 1 if Rung loses
+more calls than another library at up to 30 %, or makes more than 1.5 requests per call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import stamina
+import tenacity
+
+import rung
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+CALLS: Final = 200
+SEEDS: Final = range(1, 6)
+SHARES: Final = (0.1, 0.2, 0.3, 0.4)
+ATTEMPTS: Final = 4
+BACKOFF_SECONDS: Final = 0.05
+MAX_COMPARED_SHARE: Final = 0.3
+MAX_LOAD: Final = 1.5
+
+
+class Service:
+    """Upstream service: decides by seed, call and attempt whether a request fails, and counts the requests."""
+
+    def __init__(self, share: float, seed: int) -> None:
+        self.share, self.seed, self.requests = share, seed, 0
+        self._attempts: dict[int, int] = {}
+
+    async def request(self, call: int) -> int:
+        """Answer one request of a call."""
+        self.requests += 1
+        attempt = self._attempts[call] = self._attempts.get(call, 0) + 1
+        if random.Random(f"{self.seed} {call} {attempt}").random() < self.share:
+            await asyncio.sleep(0.001)
+            raise ConnectionResetError("reset by the service")
+        await asyncio.sleep(0.03)
+        return call
+
+
+class Result(NamedTuple):
+    """Calls that were lost, and requests per call."""
+
+    lost: int
+    load: float
+
+
+def with_rung(service: Service) -> Callable[[int], Awaitable[Any]]:
+    """Return a call that is retried by Rung, with a new breaker and a new retry budget."""
+    policy = rung.policy("call", backoff={"base": BACKOFF_SECONDS})
+    ports: Any = {"breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget()}
+    return rung.guarded(policy, **ports)(service.request)
+
+
+def with_tenacity(service: Service) -> Callable[[int], Awaitable[Any]]:
+    """Return a call that is retried by tenacity."""
+    return tenacity.retry(
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        wait=tenacity.wait_random_exponential(multiplier=BACKOFF_SECONDS),
+        retry=tenacity.retry_if_exception_type(ConnectionError),
+        reraise=True,
+    )(service.request)
+
+
+def with_stamina(service: Service) -> Callable[[int], Awaitable[Any]]:
+    """Return a call that is retried by stamina."""
+    return stamina.retry(
+        on=ConnectionError, attempts=ATTEMPTS, wait_initial=BACKOFF_SECONDS, wait_jitter=BACKOFF_SECONDS
+    )(service.request)
+
+
+LIBRARIES: Final = {"rung": with_rung, "tenacity": with_tenacity, "stamina": with_stamina}
+
+
+async def measure(library: str, share: float, seed: int, calls: int = CALLS) -> Result:
+    """Make all calls at once."""
+    service = Service(share, seed)
+    call = LIBRARIES[library](service)
+    results = await asyncio.gather(*(call(number) for number in range(calls)), return_exceptions=True)
+    return Result(sum(isinstance(result, BaseException) for result in results), service.requests / calls)
+
+
+def main() -> int:
+    """Print a table; return 1 if a bound is broken."""
+    logging.disable()
+    broken = False
+    print(f"{CALLS} concurrent calls, {len(SEEDS)} seeds: calls lost in all, and the highest requests per call")
+    print("failures  " + "".join(f"{name:>18}" for name in LIBRARIES))
+    for share in SHARES:
+        found = {name: [asyncio.run(measure(name, share, seed)) for seed in SEEDS] for name in LIBRARIES}
+        lost = {name: sum(result.lost for result in results) for name, results in found.items()}
+        load = {name: max(result.load for result in results) for name, results in found.items()}
+        print(f"{share:>7.0%}   " + "".join(f"{lost[name]:>8} {load[name]:>8.2f}x" for name in LIBRARIES))
+        worse = share <= MAX_COMPARED_SHARE and lost["rung"] > min(lost["tenacity"], lost["stamina"])
+        broken = broken or worse or load["rung"] > MAX_LOAD
+    return int(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
