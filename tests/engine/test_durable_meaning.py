@@ -267,7 +267,7 @@ def test_a_run_that_kills_its_process_each_time(journal: Journal) -> None:
             Process(journal, Died).recover(request, policy)
     outcome = Process(journal, "done").recover(request, policy)
     assert (outcome.status, outcome.attempts, outcome.path) == ("partial", 3, (5,))
-    assert outcome.reason == "the budget of 3 attempts is spent"
+    assert outcome.reason.startswith("the budget of 3 attempts is spent; last error: ")
 
 
 def test_no_key_in_contract_and_report(journal: Journal, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_cancel(world: World) -> None:
     """It ends, honestly, and says who wanted that."""
     script = Script(BUSY, "never")
     outcome = world.recover(script, "task", policy="call", journal=Desk(Intervention(InterventionType.CANCEL, "ada")))
-    assert (outcome.status, outcome.reason) == ("partial", "stopped by ada")
+    assert (outcome.status, outcome.reason) == ("partial", "stopped by ada; last error: overloaded: busy")
     assert len(script.requests) == 1
 
 
