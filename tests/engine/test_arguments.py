@@ -27,7 +27,7 @@ def now(request: rung.Request) -> str:
         (now, {"prompt": "go"}, {}, "request: must be a rung.Request or a string, not dict"),
         (now, "go", {"journal": "x.db"}, "journal: must be a journal, such as rung.journal"),
         (now, "go", {"session": "abc"}, "session: must be a rung.Session, not str"),
-        (now, "go", {"breakers": None}, "breakers: must be a rung.BreakerRegistry, not NoneType"),
+        (now, "go", {"breakers": "off"}, "breakers: must be a rung.BreakerRegistry, or None for no breaker, not str"),
         (now, "go", {"check": "make test"}, "check: must be a function, not str"),
         (now, "go", {"ask": True}, "ask: must be a function, not bool"),
     ],

@@ -34,14 +34,9 @@ def check_ports(request: Any, ports: Mapping[str, Any]) -> None:
     _require(session is None or isinstance(session, Session), "session", "a rung.Session", session)
     has_append = callable(getattr(journal, "append", None))
     _require(journal is None or has_append, "journal", "a journal, such as rung.journal(PATH)", journal)
-    check_breakers(ports)
-
-
-def check_breakers(ports: Mapping[str, Any]) -> None:
-    """Refuse a breaker registry of another type."""
-    if "breakers" in ports:
-        found = callable(getattr(ports["breakers"], "get", None))
-        _require(found, "breakers", "a rung.BreakerRegistry", ports["breakers"])
+    breakers = ports.get("breakers")
+    has_get = callable(getattr(breakers, "get", None))
+    _require(breakers is None or has_get, "breakers", "a rung.BreakerRegistry, or None for no breaker", breakers)
 
 
 def _require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001  # a private assertion
