@@ -257,7 +257,7 @@ def test_show_shows_questions_and_answers(recorded: Recorded) -> None:
     """A question has its options and the answer."""
     asked = next(o for o in recorded.outcomes if any(isinstance(e, ev.Answered) for e in o.events))
     plain = " ".join(good("show", asked.id).split())
-    assert "ask auth_error: bad key" in plain
+    assert "auth_error: bad key" in plain
     assert "stop: Stop and keep the results so far" in plain
     assert "answered retry" in plain
 

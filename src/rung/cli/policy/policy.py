@@ -125,6 +125,9 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "attempt_seconds": "no limit" if policy.attempt_seconds is None else format_seconds(policy.attempt_seconds),
         "models": " → ".join(map(_model_text, policy.models)) or "none",
         "agents": " → ".join(policy.agents) or "none",
+        "same_account": "as the request says"
+        if policy.same_account is None
+        else ", ".join(policy.same_account) or "none",
         "auto_escalate": "yes" if policy.auto_escalate else "no: an operator confirms first",
         "escalate_after": pluralize(policy.escalate_after, "failure"),
         "confirm": {"never": "never", "more_expensive": "for a more expensive model", "always": "always"}[
