@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
     from tests.browser.conftest import Service
     from tests.browser.stage import Stage
@@ -104,6 +104,29 @@ def test_filters_are_in_the_address(service: Service, open_page: Callable[..., P
     expect(page.get_by_text("No matching sessions")).to_be_visible()
     page.get_by_role("button", name="Show all sessions").click()
     expect(row(page, "mended-1")).to_be_visible()
+
+
+def test_a_late_answer_to_an_earlier_filter_is_dropped(
+    service: Service, stage: Stage, open_page: Callable[..., Page]
+) -> None:
+    """A refresh that was requested before the filter changed does not bring the old rows back."""
+    page = open_page(service)
+    expect(row(page, "mended-1")).to_be_visible()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile(r"/api/sessions\?(?!.*q=nobody)"), hold)
+    with page.expect_request(re.compile(r"/api/sessions\?")):
+        stage.recovered("late-1")
+    page.get_by_role("searchbox").fill("nobody has this name")
+    expect(page.get_by_text("No matching sessions")).to_be_visible()
+    with page.expect_response(re.compile(r"/api/sessions\?(?!.*q=nobody)")) as answer:
+        held[0].continue_()
+    answer.value.finished()
+    page.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+    expect(page.get_by_text("No matching sessions")).to_be_visible()
 
 
 def test_a_paused_list_stands_still(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:

@@ -28,8 +28,9 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
   const [list, setList] = useState<SessionList>({ rows: [], total: 0, cursor: null });
   const [state, setState] = useState<{ loading: boolean; error: ApiError | null }>({ loading: true, error: null });
   const [pendingChanges, setPendingChanges] = useState(0);
-  const latest = useRef({ list, paused, visibleIds });
-  latest.current = { list, paused, visibleIds };
+  const latest = useRef({ key, list, paused, visibleIds });
+  latest.current = { key, list, paused, visibleIds };
+  const isOutdated = () => latest.current.key !== key; // the filter has changed since the request
   const fetching = useRef(false);
   const changedIds = useRef(new Set<string>());
 
@@ -40,6 +41,7 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
 
   const loadFirstPage = async (signal?: AbortSignal) => {
     const page = await get<SessionPage>("sessions", { ...filter, limit: PAGE_SIZE }, signal);
+    if (isOutdated()) return page;
     setList((old) => mergeFirstPage(page, old));
     setState({ loading: false, error: null });
     return page;
@@ -99,6 +101,7 @@ export function useSessions(filter: Query, paused: boolean, visibleIds: () => re
     fetching.current = true;
     get<SessionPage>("sessions", { ...filter, cursor, limit: PAGE_SIZE })
       .then((page) => {
+        if (isOutdated()) return;
         setList((old) => ({
           rows: uniqueById([...old.rows, ...page.items]),
           total: page.total,
