@@ -136,7 +136,10 @@ class BodyRewriter:
         choices = self.inbound.wire.bodies.choices(self.inbound.parsed())
         stream, received = self._proxied.stream, self._proxied.has_received()
         has_media = stream is not None and stream.has_media
-        why_not = why_not_resume(failure, received=received, choices=choices, has_media=has_media)
+        constrained = self.inbound.wire.bodies.is_constrained(self.inbound.parsed())
+        why_not = why_not_resume(
+            failure, received=received, choices=choices, has_media=has_media, constrained=constrained
+        )
         if why_not:
             raise RungNotApplicable(why_not)
         text = self._proxied.text_so_far()

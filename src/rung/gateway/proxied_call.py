@@ -50,6 +50,7 @@ _BAD_REQUEST: Final = 400
 _BAD_GATEWAY: Final = 502
 _EVENT_STREAM: Final = b"text/event-stream"
 _BLANK_LINE: Final = b"\n\n"  # ends an event at the end of a transfer that lacks it
+_DIVERGED: Final = "the structured answer, asked for again, does not repeat what the client has received"
 _COMPLETE_SECONDS: Final = 60.0  # the timer of the attempt does not end a complete response
 
 
@@ -98,7 +99,8 @@ class ProxiedCall:
                 await self.writer.write(stream.finish_with_tool_calls(), last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
-            raise AttemptError.of(seen_by_client(evidence)) from None
+            marked = seen_by_client(evidence, constrained=stream.must_repeat, diverged=stream.has_diverged)
+            raise AttemptError.of(marked) from None
 
     async def _attempt(self, outbound: Outbound) -> GatewayResponse | None:
         self.writer.attempts += 1
@@ -153,6 +155,8 @@ class ProxiedCall:
         self.meter.usage = object_field(body, "usage")
         evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
         if evidence is None or self._is_accepted(evidence):
+            if not outbound.is_resume:
+                self.partials = []  # the answer was asked for again whole
             return self._accept(reply, body)
         self.last_response = reply  # sent to the client if no later attempt is better
         self.mistakes += is_mistake(evidence)
@@ -162,6 +166,7 @@ class ProxiedCall:
 
     def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
         if self.partials:
+            self.writer.notes["spliced"] = len(self.partials)
             body = self.inbound.wire.bodies.merge([*self.partials, body])
             self.partials = []
             reply = reply._replace(body=orjson.dumps(body))
@@ -241,6 +246,7 @@ class ProxiedCall:
             choices = wire.bodies.choices(self.inbound.parsed())
             self.stream = wire.splice(buffer_tool_calls=settings.buffer_tool_calls, choices=choices)
             self.stream.check_call = self._argument_error
+            self.stream.must_repeat = wire.bodies.is_constrained(self.inbound.parsed())
             self.stream.hides_usage = self.inbound.hides_usage
         return self.stream
 
@@ -278,6 +284,8 @@ class ProxiedCall:
             if stream.malformed or stream.oversized:
                 text = "stream has an event that is not valid JSON" if stream.malformed else "stream event is too large"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
+            if stream.has_diverged:
+                raise AttemptError(_DIVERGED, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
             if stream.ended or not chunk:
                 text = f"stream ended without {self.inbound.wire.end_marker}"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
@@ -294,6 +302,10 @@ class ProxiedCall:
 
     async def _finish_stream(self, stream: StreamSplicer, rest: bytes) -> None:
         """Check how a stream ended and finish the response; `rest` was not yet written to the client."""
+        if stream.has_diverged:
+            raise AttemptError(_DIVERGED, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
+        if stream.resumed:
+            self.writer.notes["spliced"] = stream.resumed
         evidence = stream.validate()
         if evidence is not None and not self._is_accepted(evidence, stream.tool_call_count):
             self.mistakes += is_mistake(evidence)
@@ -319,6 +331,7 @@ class ProxiedCall:
             small_limit=self.upstreams.settings.intentional_max_tokens,
             may_be_empty=bodies.allows_empty(request),
             choices=bodies.choices(request),
+            fixed=self.stream is not None and self.stream.started and self.stream.must_repeat,
         )
 
     def _error_event(self, error: tuple[str, str]) -> AttemptError:

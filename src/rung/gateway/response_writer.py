@@ -23,7 +23,7 @@ _STREAM_HEADERS: Final = ((b"content-type", b"text/event-stream"), (b"cache-cont
 class ResponseWriter:
     """State of the response to one client."""
 
-    __slots__ = ("_send", "attempts", "finished", "headers", "headers_sent", "notes", "timer")
+    __slots__ = ("_send", "_told", "attempts", "finished", "headers", "headers_sent", "notes", "timer")
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -33,6 +33,7 @@ class ResponseWriter:
         self.timer: PhaseTimer | None = None  # of the running attempt
         self.attempts = 0
         self.notes: dict[str, Any] = {}  # values of the x-rung-* headers
+        self._told: Headers = []  # x-rung-* headers that were sent
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Send a chunk of a stream; send the headers before the first chunk."""
@@ -40,8 +41,11 @@ class ResponseWriter:
             return
         if not self.headers_sent:
             self.headers_sent = True
-            headers = [*(self.headers or _STREAM_HEADERS), *self._rung_headers()]
+            self._told = self._rung_headers()
+            headers = [*(self.headers or _STREAM_HEADERS), *self._told]
             await self._send({"type": "http.response.start", "status": _OK, "headers": headers})
+        elif last:
+            data = self._late_notes() + data
         timer = self.timer
         if timer is not None:
             timer.writing = True
@@ -57,6 +61,11 @@ class ResponseWriter:
         headers = [*response.headers, *self._rung_headers(), length]
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": response.body})
+
+    def _late_notes(self) -> bytes:
+        """Return the recovery details that came after the headers, as a comment of the event stream."""
+        late = [header for header in self._rung_headers() if header not in self._told]
+        return b": %b\n\n" % b"; ".join(b"%b: %b" % header for header in late) if late else b""
 
     def _rung_headers(self) -> Headers:
         return responses.rung_headers(attempts=self.attempts, **self.notes) if self.notes else [_ONE_ATTEMPT]

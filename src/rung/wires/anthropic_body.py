@@ -137,6 +137,12 @@ def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
     return 1
 
 
+def is_constrained(body: Body) -> bool:
+    """Return whether the text of the answer must be JSON, so that it cannot be continued in prose."""
+    formats = (object_field(body, "output_format"), object_field(object_field(body, "output_config"), "format"))
+    return any(each.get("type") == "json_schema" for each in formats)
+
+
 def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP

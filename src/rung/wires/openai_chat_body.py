@@ -151,6 +151,11 @@ def choices(body: Body) -> int:
     return max(1, int_or_zero(body.get("n")))
 
 
+def is_constrained(body: Body) -> bool:
+    """Return whether the text of the answer must be JSON, so that it cannot be continued in prose."""
+    return object_field(body, "response_format").get("type") in ("json_schema", "json_object")
+
+
 def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind, code = _ERROR_TYPES.get(status, ("server_error", None))

@@ -139,6 +139,11 @@ def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires
     return 1
 
 
+def is_constrained(body: Body) -> bool:
+    """Return whether the text of the answer must be JSON, so that it cannot be continued in prose."""
+    return object_field(object_field(body, "text"), "format").get("type") in ("json_schema", "json_object")
+
+
 def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004  # HTTP

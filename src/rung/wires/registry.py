@@ -46,6 +46,7 @@ class BodyFormat(Protocol):
     def validate(self, response: Body) -> Evidence | None: ...  # noqa: D102
     def merge(self, parts: Sequence[Body]) -> Body: ...  # noqa: D102
     def choices(self, body: Body) -> int: ...  # noqa: D102
+    def is_constrained(self, body: Body) -> bool: ...  # noqa: D102
     def error_body(self, status: int, message: str) -> Body: ...  # noqa: D102
     def allows_empty(self, body: Body) -> bool: ...  # noqa: D102
     def token_counts(self, usage: Mapping[str, Any]) -> tuple[int, int]: ...  # noqa: D102

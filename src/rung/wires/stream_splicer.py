@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import stop_defect
-from rung.wires.overlap import OverlapFilter
+from rung.wires.overlap import OverlapFilter, RepetitionFilter
 from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
 from rung.wires.stream_usage import StreamUsage
 from rung.wires.wire_json import parse_event_json
@@ -50,7 +50,8 @@ class StreamSplicer(StreamUsage):
         self.has_media = False  # the client has received audio or images, which cannot be continued
         self.hides_usage = False  # the client did not ask for usage
         self.passthrough = False  # the current events are text of a block that the client has open
-        self.overlap = OverlapFilter("")
+        self.must_repeat = False  # another attempt answers again from the beginning
+        self.overlap: OverlapFilter | RepetitionFilter = OverlapFilter("")
         self._texts: list[str] = []
         self._reader = EventReader()
         self._buffered: list[bytes] = []
@@ -74,7 +75,7 @@ class StreamSplicer(StreamUsage):
         if self.started:
             self.resumed += 1
             closing = self.close_interrupted()
-            self.overlap = OverlapFilter(self.text())
+            self.overlap = RepetitionFilter(self.text()) if self.must_repeat else OverlapFilter(self.text())
         self.stop_reason, self.ended, self.error, self.call_error, self.passthrough = "", False, None, "", False
         self.had_nontext = self.malformed = False
         self._reader = EventReader()
@@ -127,6 +128,11 @@ class StreamSplicer(StreamUsage):
     def oversized(self) -> bool:
         """Whether the pending or held bytes exceed the size limit of an event."""
         return self._reader.oversized or self._held_size > MAX_EVENT_BYTES
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether an answer that was asked for again is another one than the client has received in part."""
+        return isinstance(self.overlap, RepetitionFilter) and self.overlap.has_diverged
 
     def text(self) -> str:
         """Return the text that the client has received so far."""

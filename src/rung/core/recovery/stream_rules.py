@@ -42,10 +42,14 @@ def is_repeated_mistake(evidence: Evidence, *, mistakes: int) -> bool:
     return is_mistake(evidence) and mistakes >= MISTAKE_REPEATS
 
 
-def why_not_resume(failure: Failure, *, received: bool, choices: int, has_media: bool) -> str:
+def why_not_resume(
+    failure: Failure, *, received: bool, choices: int, has_media: bool, constrained: bool = False
+) -> str:
     """Return why an answer cannot be resumed; empty if it can. `received`: a part of it was received."""
     if choices > 1:
         return "several choices cannot be resumed: a continuation continues one text"
+    if constrained:
+        return "a structured answer cannot be continued: two pieces of JSON do not make one"
     if has_media:
         return "audio and images cannot be resumed"
     if not received and failure.kind in INFRASTRUCTURE_KINDS:
@@ -64,20 +68,33 @@ def is_cut_at_limit(evidence: Evidence) -> bool:
 
 
 def is_intended(
-    evidence: Evidence, *, calls: int, limit: int | None, small_limit: int, may_be_empty: bool, choices: int = 1
+    evidence: Evidence,
+    *,
+    calls: int,
+    limit: int | None,
+    small_limit: int,
+    may_be_empty: bool,
+    choices: int = 1,
+    fixed: bool = False,
 ) -> bool:
     """Whether an answer that ended early is what the client asked for, or cannot be resumed.
 
     An output limit up to `small_limit` is deliberate: a probe asks for one token. After complete tool calls a
-    resumption would make them again. An empty answer is a success where the conversation allows one.
+    resumption would make them again. `fixed`: the client has the beginning of a structured answer. An empty answer is a success where the conversation allows one.
     """
     if evidence.finding is Kind.PARTIAL_OUTPUT:
         return may_be_empty
     is_small = limit is not None and limit <= small_limit
-    return is_cut_at_limit(evidence) and (calls > 0 or is_small or choices > 1)
+    return is_cut_at_limit(evidence) and (calls > 0 or is_small or choices > 1 or fixed)
 
 
-def seen_by_client(evidence: Evidence) -> Evidence:
-    """Return the evidence marked as a failure after the client received a part of the answer."""
+def seen_by_client(evidence: Evidence, *, constrained: bool = False, diverged: bool = False) -> Evidence:
+    """Return the evidence marked as a failure after the client received a part of the answer.
+
+    A constrained (structured) answer is asked for again whole: it is joined only where it repeats that part. One that
+    has diverged from it cannot be joined.
+    """
     phase = Phase.STREAM if evidence.phase is Phase.CALL else evidence.phase
+    if constrained and not diverged:
+        return evidence._replace(phase=phase)
     return evidence._replace(output_started=True, phase=phase)
