@@ -57,9 +57,13 @@ def test_fifty_megabytes(wire: str) -> None:
 
 
 def test_wrong_paths() -> None:
-    """An unknown path gets the provider's own error; an invalid path gets an error of the gateway."""
+    """A path or method that the provider does not know gets its own error."""
     with Behind() as behind, behind.http() as client:
-        for method, path in (("POST", "/v1/nowhere"), ("GET", "/v1/messages"), ("DELETE", "/v1/chat/completions")):
+        for method, path in (
+            ("POST", "/v1/files/nowhere"),
+            ("GET", "/v1/messages"),
+            ("DELETE", "/v1/chat/completions"),
+        ):
             got = client.request(method, path)
             direct = client.request(method, behind.lab.url + path)
             assert (got.status_code, got.content) == (direct.status_code, direct.content)

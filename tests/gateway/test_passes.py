@@ -38,7 +38,7 @@ def test_bytes_pass_as_they_are() -> None:
         assert one == other
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/messages/count_tokens", "/v1/nowhere"])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/messages/count_tokens", "/v1/files/nowhere"])
 def test_other_paths_pass(path: str) -> None:
     """Other API requests are forwarded to the upstream and back."""
     with Behind() as behind, behind.http(headers={"anthropic-version": "2023-06-01"}) as client:

@@ -54,12 +54,10 @@ def test_a_limit_ends_as_the_provider_ends_it(stream: bool) -> None:
     cut = chat_stream(FIRST, reason="length") if stream else whole(completion(FIRST, "length"))
     with scripted(cut) as front:
         asked: Any = {"model": "small", "messages": ASK, "response_format": Place, "max_completion_tokens": 64_000}
+        completions = front.gpt().chat.completions
+        collected = completions.stream(**asked).__enter__().get_final_completion if stream else None
         with pytest.raises(openai.LengthFinishReasonError):
-            if stream:
-                with front.gpt().chat.completions.stream(**asked) as chunks:
-                    chunks.get_final_completion()
-            else:
-                front.gpt().chat.completions.parse(**asked)
+            collected() if collected else completions.parse(**asked)
         assert front.asked == 1
 
 
@@ -87,9 +85,11 @@ def test_a_preface_does_not_get_into_the_text() -> None:
     said = "The sea rises twice a day because the moon"
     more = "Sure, continuing from where I left off:\n\nbecause the moon pulls it."
     asked: Any = {"model": "small", "messages": ASK, "max_completion_tokens": 64_000}
-    with scripted(chat_stream(said, cut=True), chat_stream(more)) as front:
-        with front.gpt().chat.completions.stream(**asked) as chunks:
-            assert chunks.get_final_completion().choices[0].message.content == said + " pulls it."
+    with (
+        scripted(chat_stream(said, cut=True), chat_stream(more)) as front,
+        front.gpt().chat.completions.stream(**asked) as chunks,
+    ):
+        assert chunks.get_final_completion().choices[0].message.content == said + " pulls it."
     with scripted(whole(completion(said, "length")), whole(completion(more))) as front:
         got = front.gpt().chat.completions.with_raw_response.create(**asked)
         assert got.parse().choices[0].message.content == said + " pulls it."

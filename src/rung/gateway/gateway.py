@@ -193,8 +193,14 @@ class Gateway:
             and (not model.window or model.window > tokens)
             and inbound.may_use(model.name)
         )
-        agents = tuple(upstream.name for upstream in settings.of_wire(inbound.wire.upstream))
-        policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
+        upstreams = settings.of_wire(inbound.wire.upstream)
+        agents = tuple(upstream.name for upstream in upstreams)
+        own_accounts = frozenset(
+            upstream.name for upstream in upstreams if upstream.key_env not in ("", inbound.upstream.key_env)
+        )
+        policy = policy.replace(
+            models=models, agents=agents if len(agents) > 1 else (), own_accounts=own_accounts, report=""
+        )
         return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Journal | ProjectJournal | None:

@@ -28,7 +28,11 @@ _ACCOUNT_HEADERS: Final = _CREDENTIAL_HEADERS | {
 }  # fmt: skip
 _MAX_NAME_CHARACTERS: Final = 200  # of a model or a session; a longer model name is unknown to the gateway
 _MIN_SCANNED_BYTES: Final = 8_192  # smaller bodies are parsed in less time
-SESSION_HEADERS: Final = (b"x-rung-session", b"x-claude-code-session-id", b"session_id", b"x-session-id")
+# Headers by which agents name their session: Claude Code, Codex (both spellings), opencode, pi, and tracing tools.
+SESSION_HEADERS: Final = (
+    b"x-rung-session", b"x-claude-code-session-id", b"session-id", b"session_id", b"x-session-id", b"x-opencode-session",
+    b"x-session-affinity", b"conversation_id", b"x-conversation-id", b"thread-id", b"x-thread-id", b"helicone-session-id",
+)  # fmt: skip
 _AGENT_HEADERS: Final = (b"x-claude-code-agent-id",)
 
 

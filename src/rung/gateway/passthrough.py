@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from errno import ECONNRESET
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -11,7 +12,9 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import AttemptError
 from rung.gateway import response as responses
 from rung.gateway.admission.request_body import decode_body, receive_body
+from rung.gateway.admission.routes import find_forward
 from rung.gateway.client_monitor import run_while_connected
+from rung.gateway.http.server_protocol import RESET_EXTENSION
 from rung.gateway.keys import RequestRejected, check_models
 from rung.gateway.model_listing import COUNT_TOKENS, answer_lookup, is_lookup
 from rung.gateway.upstream.headers import headers_for_upstream
@@ -28,10 +31,14 @@ if TYPE_CHECKING:
     Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
+_NO_RECOVERY: Final = (b"x-rung-recovery", b"none")  # the request was forwarded once, and its response as it came
+
+
 async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive: Receive, send: Send) -> None:
     """Forward a request and stream its response back."""
     settings, wire, path = gateway.settings, call.wire, call.route.path
-    upstream = settings.of_wire(wire.upstream)[0]
+    forwarded_to = find_forward(settings, key, call.method, call.route)
+    upstream = settings.upstream(forwarded_to) if forwarded_to else settings.first_upstream(wire.upstream)
     body = await receive_body(call.headers, receive, settings.limits)
     raw_headers = call.raw_headers
     if key is not None and key.models:
@@ -49,12 +56,14 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
         status = 504 if isinstance(error, TimeoutError) else 502
         text = error.evidence.text if isinstance(error, AttemptError) else evidence_of(error).text
         message = f"upstream request failed ({upstream.name}): {text[:300]}"
-        await responses.send_whole(send, responses.error_response(wire, status, message))
+        await responses.send_whole(send, responses.error_response(wire, status, message, _NO_RECOVERY))
         return
     try:
         async with asyncio.timeout(settings.timeouts.total):
             await run_while_connected(_stream_back(response, send), receive)
-    except (AttemptError, OSError):
+    except (AttemptError, OSError) as error:
+        if evidence_of(error).errno == ECONNRESET and (reset := call.scope.get("extensions", {}).get(RESET_EXTENSION)):
+            reset()
         return  # the server closes an unfinished response, so the client sees that it is cut
     finally:
         response.close()
@@ -75,7 +84,7 @@ def _check_body(key: GatewayKey, path: str, body: bytes) -> bytes:
 
 
 async def _stream_back(response: UpstreamResponse, send: Send) -> None:
-    headers = responses.headers_for_client(response.raw_headers)
+    headers = [*responses.headers_for_client(response.raw_headers), _NO_RECOVERY]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     while chunk := await response.read_chunk():
         await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.failures import short_hash
 from rung.engine.session import Session
 from rung.gateway.inbound_request import NotJson
+from rung.wires.wire_json import json_object, object_field
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rung.gateway.inbound_request import InboundRequest
 
     _Key = tuple[str, str, str]  # caller, session id, model
 
 MAX_SESSIONS: Final = 10_000  # least recently created sessions are evicted
 _FINGERPRINT_CHARACTERS: Final = 4_000  # of the first message
+_MAX_ID_CHARACTERS: Final = 200
+_KEY_DIGITS: Final = 12  # of a key's hash, in the names of its sessions
+_METADATA_NAMES: Final = ("session_id", "sessionId", "conversation_id", "thread_id")
 
 
 class SessionTable:
-    """Sessions by caller, id and model; without an id, the first message identifies the conversation."""
+    """Sessions by caller, id and model; without an id, the beginning of the conversation identifies it."""
 
     def __init__(self, seconds: float) -> None:
         self.ttl_seconds = seconds
@@ -69,17 +75,51 @@ def session_id(inbound: InboundRequest) -> str:
     if inbound.session:
         return inbound.session
     try:
-        return _fingerprint(inbound.caller, inbound.parsed())
+        body = inbound.parsed()
     except NotJson:  # left to the upstream to reject
         return ""
+    named = _named_in_body(body)
+    if named:
+        return qualified(inbound.key_hash, named[:_MAX_ID_CHARACTERS])
+    return "began-" + short_hash(inbound.caller + _beginning(inbound.wire.bodies.history(body)), 8)
+
+
+def qualified(key_hash: str, session: str) -> str:
+    """Return the name of a session, which belongs to the key that it was named with."""
+    return f"{key_hash[:_KEY_DIGITS]}/{session}" if key_hash and session else session
 
 
 def _key(inbound: InboundRequest) -> _Key:
     return (inbound.caller, session_id(inbound), inbound.model)
 
 
-def _fingerprint(caller: str, body: dict[str, Any]) -> str:
-    """Return a digest of the first message, which all requests of a conversation share."""
-    messages = body.get("messages", body.get("input"))
-    first = messages[0] if isinstance(messages, list) and messages else messages
-    return "began-" + short_hash(caller + str(first)[:_FINGERPRINT_CHARACTERS], 8)
+def _named_in_body(body: dict[str, Any]) -> str:
+    """Return the session that a body names: in its metadata (Claude Code, qwen), or as a conversation at the provider."""
+    metadata = object_field(body, "metadata")
+    user = str(metadata.get("user_id") or "")
+    table = metadata | json_object(user) if user.startswith("{") else metadata
+    found = next((table[name] for name in _METADATA_NAMES if isinstance(table.get(name), str)), "")
+    if found:
+        return str(found)
+    _, marked, session = user.rpartition("_session_")
+    conversation = body.get("conversation")
+    at_provider = conversation if isinstance(conversation, str) else object_field(body, "conversation").get("id")
+    return session if marked else str(at_provider or "")
+
+
+def _beginning(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return how a conversation began: its first message that is no system prompt, without what moves between requests.
+
+    The system prompt is that of an application, not of one conversation. Cache marks move from turn to turn.
+    """
+    first = next((each for each in messages if each.get("role") not in ("system", "developer")), None)
+    content = first.get("content") if first is not None else None
+    parts = content if isinstance(content, list) else [content]
+    return "".join(_part_text(part) for part in parts)[:_FINGERPRINT_CHARACTERS]
+
+
+def _part_text(part: object) -> str:
+    if not isinstance(part, dict):
+        return str(part)
+    text = part.get("text")
+    return text if isinstance(text, str) else str({key: part[key] for key in sorted(part) if key != "cache_control"})

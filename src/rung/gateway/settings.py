@@ -32,6 +32,7 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
+from rung.gateway.keys import RequestRejected
 from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
 from rung.wiring.request_origin import LOOPBACK_HOSTS
 
@@ -148,6 +149,13 @@ def _read_prices(value: object, key: str) -> Mapping[str, Mapping[str, float]]:
     return {model: {"input": float(each.input), "output": float(each.output)} for model, each in prices.items()}
 
 
+def _read_forward(value: object, key: str) -> Mapping[str, str]:
+    return {
+        _PATH.read(path, f"{key}.{path}"): ANY_TEXT.read(name, f"{key}.{path}")
+        for path, name in read_table(value, key).items()
+    }
+
+
 @settings
 class GatewaySettings:
     """The `[gateway]` table, with the policies and the `[loops]` of the file."""
@@ -176,6 +184,12 @@ class GatewaySettings:
     )
     budgets: SpendLimits = setting(table_of(SpendLimits), "Spend limits in US dollars.", default_factory=SpendLimits)
     keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Issued keys.", default=())
+    forward: Mapping[str, str] = setting(
+        Type("a table: path = name of an upstream", parse=_read_forward),
+        "Further paths, such as `/v1beta/*`, and the upstream that they are sent to, without recovery. Other paths that "
+        "the gateway does not know are refused (404).",
+        default_factory=dict,
+    )
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
     header_hold_seconds: float = setting(
         SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
@@ -186,7 +200,9 @@ class GatewaySettings:
     summary_model: str = setting(
         ANY_TEXT, "Model that summarises what cheaper compaction cannot fit. Empty: none.", default=""
     )
-    sticky_seconds: float = setting(SECONDS, "How long a session stays on its fallback model.", default=3_600.0)
+    sticky_seconds: float = setting(
+        SECONDS, "How long a session stays on its fallback model; then its own model is tried again.", default=300.0
+    )
     journaled_per_second: int = setting(
         WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100
     )
@@ -213,6 +229,9 @@ class GatewaySettings:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("upstreams", name, "a name that no other upstream has")
+        for path, name in self.forward.items():
+            if name not in names:
+                raise ConfigError(f"forward.{path}", name, "the name of an upstream: " + ", ".join(names))
         if self.host not in LOOPBACK_HOSTS and not self.keys:
             raise ConfigError("host", self.host, "127.0.0.1, or [[gateway.keys]] must be set")
 
@@ -223,6 +242,14 @@ class GatewaySettings:
     def upstream(self, name: str) -> UpstreamSettings:
         """Return the upstream with this name."""
         return next(upstream for upstream in self.upstreams if upstream.name == name)
+
+    def first_upstream(self, wire: str) -> UpstreamSettings:
+        """Return the first upstream with this wire format; reject the request if there is none."""
+        upstreams = self.of_wire(wire)
+        if not upstreams:
+            text = f"no upstream with the {wire} API is set: set `{wire}` to its URL in [gateway] (or --{wire} URL)"
+            raise RequestRejected(404, text)
+        return upstreams[0]
 
     def of_wire(self, wire: str) -> tuple[UpstreamSettings, ...]:
         """Return the upstreams with this wire format, in the order they are tried."""

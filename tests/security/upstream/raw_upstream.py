@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import socketserver
+import struct
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
@@ -13,8 +15,6 @@ from rung.gateway.settings import settings_from
 from tests.gateway.behind import TIMEOUTS, Behind
 
 if TYPE_CHECKING:
-    import socket
-
     from rung.gateway.settings import GatewaySettings
 
 Script = Callable[[bytes], bytes | Iterable[bytes]]
@@ -26,6 +26,7 @@ class RawUpstream:
     def __init__(self, script: Script | bytes, *, close: bool = False, tls: object = None) -> None:
         self.requests: list[bytes] = []
         self.connections = 0
+        self.resets = False  # a connection that is closed is reset
         upstream = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -38,6 +39,10 @@ class RawUpstream:
                         for piece in [answer] if isinstance(answer, bytes) else answer:
                             self.request.sendall(piece)
                         if close:
+                            if upstream.resets:
+                                linger = struct.pack("ii", 1, 0)
+                                self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                                self.request.close()
                             break
 
         class Server(socketserver.ThreadingTCPServer):

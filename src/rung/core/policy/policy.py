@@ -100,6 +100,7 @@ class Policy:
         "Left out: all agents if the request names a model, which they would use, too; otherwise none.",
         default=None,
     )
+    own_accounts: frozenset[str] = frozenset()  # agents known to have another account than the first one's
     retry: frozenset[Kind] = setting(
         KINDS,
         "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",

@@ -40,6 +40,8 @@ _SAME_ACCOUNT: Final = "no other model may be used, and the other agents share t
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 # Actions that change the form of a request, not its instructions.
 _MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
+# Failures of an account: only an agent with another account can help.
+_ACCOUNT_KINDS: Final = frozenset({Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS})
 # Reading a member of an enum class is slow in Python 3.11.
 _INVALID_REQUEST: Final = Kind.INVALID_REQUEST
 STOP_OPTION: Final = Option("stop", "Stop and keep the results so far")
@@ -402,6 +404,12 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = _next_model(incident, failure, policy, rung)
     by_model = None if model is None else (model, request.agent)
+    if failure.kind in _ACCOUNT_KINDS:
+        other = next((name for name in policy.agents if name in policy.own_accounts - incident.agents), None)
+        if other is not None and rung.action is not Action.ESCALATE:
+            return request.model, other
+        if failure.kind is not Kind.QUOTA_EXHAUSTED:
+            return None  # another model, or another agent of the same account, has the same key
     if failure.kind is Kind.CAPABILITY_MISMATCH:
         return by_agent or by_model
     return by_model or by_agent

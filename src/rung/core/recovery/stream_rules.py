@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, Phase
-from rung.core.domain.ladder import Action
+from rung.core.domain.ladder import Action, RungScope
 from rung.core.policy.presets import LADDERS
 
 if TYPE_CHECKING:
@@ -23,13 +24,17 @@ _MISTAKES: Final = frozenset({Kind.MALFORMED_OUTPUT, Kind.PARTIAL_OUTPUT})
 def for_streams(policy: Policy) -> Policy:
     """Return the policy with as many resumptions as retries: a broken stream is treated like a failed call.
 
-    This replaces the preset's number, which is meant for whole answers. A user's own ladder stays as it is.
+    A call may fall back although an earlier one of its session did: the session goes back to its first model, and other
+    conversations may look like it. This replaces the preset's numbers; a user's own ladder stays as it is.
     """
     rungs = policy.ladder.rungs
     retries = max((rung.tries for rung in rungs if rung.is_retry), default=0)
     if not any(rung.action is Action.RESUME and rung in LADDERS["call"].rungs for rung in rungs):
         return policy
-    return policy.with_tries(Action.RESUME, retries)
+    rungs = tuple(
+        replace(rung, scope=RungScope.INCIDENT) if rung.scope is RungScope.SESSION else rung for rung in rungs
+    )
+    return policy.replace(ladder=replace(policy.ladder, rungs=rungs)).with_tries(Action.RESUME, retries)
 
 
 def is_mistake(evidence: Evidence) -> bool:

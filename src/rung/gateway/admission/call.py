@@ -9,6 +9,7 @@ import orjson
 from rung.gateway.admission.routes import MAX_NAME_CHARACTERS
 from rung.gateway.inbound_request import InboundRequest, caller_of, session_of
 from rung.gateway.keys import check_models
+from rung.gateway.sessions import qualified
 from rung.gateway.upstream.headers import headers_for_upstream, is_anthropic_client
 from rung.wires.registry import CHAT, MESSAGES
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 _MAX_DISCARDED_BYTES: Final = 65_536  # of a rejected body; a connection with a larger one is closed
-_KEY_DIGITS: Final = 12  # of a key's hash, in the names of its sessions
 
 
 class Call(NamedTuple):
@@ -77,7 +77,7 @@ def read_request(settings: GatewaySettings, call: Call, body: bytes, key: Gatewa
     if b"content-encoding" in headers:  # the body is decoded
         raw_headers = [header for header in raw_headers if header[0] != b"content-encoding"]
         headers = dict(raw_headers)
-    upstream = settings.of_wire(wire.upstream)[0]
+    upstream = settings.first_upstream(wire.upstream)
     inbound = InboundRequest(
         wire=wire,
         upstream=upstream,
@@ -98,6 +98,6 @@ def read_request(settings: GatewaySettings, call: Call, body: bytes, key: Gatewa
     inbound.body = orjson.dumps(inbound.parsed())  # a field that the client named twice is sent once, as it was checked
     inbound.key_hash, inbound.allowed_models = key.hash, key.models
     inbound.project = key.project or inbound.project
-    inbound.session = inbound.session and f"{key.hash[:_KEY_DIGITS]}/{inbound.session}"
+    inbound.session = qualified(key.hash, inbound.session)
     inbound.key_dollars = key.dollars
     return inbound

@@ -11,7 +11,7 @@ from rung.gateway.model_listing import is_lookup
 from rung.wires.registry import PATHS
 
 if TYPE_CHECKING:
-    from rung.gateway.settings import GatewayKey
+    from rung.gateway.settings import GatewayKey, GatewaySettings
     from rung.wires.registry import WireFormat
 
 MAX_NAME_CHARACTERS: Final = 100  # of a project
@@ -26,6 +26,17 @@ _STATELESS_POSTS: Final = frozenset(
         "/v1/images/generations", "/v1/images/edits", "/v1/images/variations",
         "/v1/audio/speech", "/v1/audio/transcriptions", "/v1/audio/translations",
     }
+)  # fmt: skip
+
+
+# The APIs of Anthropic and OpenAI beside model calls.
+_KNOWN_PATHS: Final = tuple(
+    f"/v1/{name}/*"
+    for name in (
+        "messages", "chat/completions", "responses", "models", "completions", "embeddings", "moderations", "rerank", "images",
+        "audio", "videos", "files", "uploads", "batches", "vector_stores", "assistants", "threads", "conversations",
+        "containers", "fine_tuning", "evals", "realtime", "organization", "skills", "usage", "complete",
+    )
 )  # fmt: skip
 
 
@@ -83,7 +94,7 @@ def check_path(key: GatewayKey, method: str, route: Route) -> None:
         return
     if method == "POST" and route.path in _STATELESS_POSTS and not key.is_limited:
         return
-    if not any(_matches(pattern, method, route.path) for pattern in key.paths):
+    if not any(matches(pattern, method, route.path) for pattern in key.paths):
         raise RequestRejected(
             403,
             f"{method} {route.path[:100]} is not allowed for this key, because the gateway cannot limit its cost or"
@@ -91,7 +102,25 @@ def check_path(key: GatewayKey, method: str, route: Route) -> None:
         )
 
 
-def _matches(pattern: str, method: str, path: str) -> bool:
+def find_forward(settings: GatewaySettings, key: GatewayKey | None, method: str, route: Route) -> str:
+    """Return the name of the upstream that the settings forward a path to; empty: that of its API.
+
+    Reject a path that is neither known nor named in the settings: a key that it carries is not meant for a guess.
+    """
+    for pattern, upstream in settings.forward.items():
+        if matches(pattern, method, route.path):
+            return upstream
+    allowed = _KNOWN_PATHS if key is None else (*_KNOWN_PATHS, *key.paths)
+    if any(matches(pattern, method, route.path) for pattern in allowed):
+        return ""
+    raise RequestRejected(
+        404,
+        f"{method} {route.path[:100]} is no path that the gateway knows; to forward it without recovery, name its upstream in"
+        " [gateway.forward]",
+    )
+
+
+def matches(pattern: str, method: str, path: str) -> bool:
     """Return whether a pattern such as `/v1/files/*` or `GET /v1/files` allows a request."""
     allowed_method, _, allowed = pattern.rpartition(" ")
     if allowed_method not in ("", method):

@@ -7,6 +7,7 @@ not support redirects, cookies or upgrades.
 from __future__ import annotations
 
 import asyncio
+from errno import ECONNRESET
 from typing import TYPE_CHECKING, Any, Final
 
 import httptools
@@ -146,7 +147,10 @@ class UpstreamConnection(asyncio.Protocol):
             self._is_complete = True
             response.end()
         else:
-            response.end(interrupted("upstream closed the connection without sending complete message body"))
+            error = interrupted("upstream closed the connection without sending complete message body")
+            if isinstance(exc, ConnectionResetError):
+                error = AttemptError.of(error.evidence._replace(errno=ECONNRESET))
+            response.end(error)
 
     def _abort(self, text: str) -> None:
         response = self._response

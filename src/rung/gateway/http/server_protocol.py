@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -11,6 +14,8 @@ if TYPE_CHECKING:
 
 
 MAX_HEADER_BYTES: Final = 65_536  # of one request; checked after each read
+RESET_EXTENSION: Final = "rung.reset"  # ASGI extension: resets the connection of a request
+_LINGER_ZERO: Final = struct.pack("ii", 1, 0)  # closing sends a reset
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -42,6 +47,7 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the header timeout of a further request."""
         super().on_message_begin()
+        self.scope["extensions"] = {RESET_EXTENSION: self._reset}  # type: ignore[dict-item]  # an extension of ours
         self._start_timer()
 
     def on_headers_complete(self) -> None:
@@ -66,6 +72,13 @@ class GatewayProtocol(HttpToolsProtocol):
         """Stop the timeout: the client has read enough."""
         self._stop_stall_timer()
         super().resume_writing()
+
+    def _reset(self) -> None:
+        """Reset the connection: a client tells a reset from a response that ends too early."""
+        if not self.transport.is_closing():
+            with socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno())) as same:
+                same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+            self.transport.abort()
 
     def _start_timer(self) -> None:
         if self._timer is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.policy.purses import Purses, Reservation, refusal
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
+from rung.gateway.sessions import session_id
 from rung.gateway.spending.session_averages import SessionAverages
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
 from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
@@ -158,6 +159,7 @@ class SpendLedger:
     async def admit(self, inbound: InboundRequest, now: float) -> Reservation:
         """Return an empty reservation under the limits of a call; reject the call if one of them is exhausted."""
         if self.limits.session is not None:
+            inbound.session = session_id(inbound)  # named, or recognized by how the conversation began
             await self._load_session(inbound.session, now)
         reservation = Reservation(limits=self._limits_for(inbound, now))
         exhausted = self.purses.exhausted(reservation.limits)

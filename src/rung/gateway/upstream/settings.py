@@ -66,14 +66,18 @@ class UpstreamSettings:
 
 
 def read_upstreams(source: Mapping[str, Any], *, has_keys: bool) -> tuple[UpstreamSettings, ...]:
-    """Return one upstream per wire (its URL, or the public service), then the named upstreams."""
+    """Return the upstreams of the wires, then the named ones.
+
+    The public services are the upstreams of settings that name none. Otherwise a client's request, and its key, would
+    go to a provider that nobody has chosen.
+    """
     tables = read_table(source.get("upstreams", {}), "gateway.upstreams")
     named = tuple(
         read_settings(UpstreamSettings, row, f"gateway.upstreams.{name}", name=name) for name, row in tables.items()
     )
     first = []
     for wire in WIRES:
-        if wire in source or not any(upstream.wire == wire for upstream in named):
+        if wire in source or not (named or any(each in source for each in WIRES)):
             url = _URL.read(source.get(wire, _PUBLIC_URLS[wire]), f"gateway.{wire}")
             first.append(UpstreamSettings(name=wire, wire=wire, url=url))
     return _with_credentials((*first, *named), has_keys=has_keys)
