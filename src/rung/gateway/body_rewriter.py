@@ -7,6 +7,7 @@ the digest of a body; the body itself stays here, so that no request reaches the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -160,16 +161,37 @@ class BodyRewriter:
         if room is not None and room >= MIN_ANSWER_TOKENS:
             return self._new_request(bodies.with_limit(body, room), request)
         tokens = incident.failure.tokens
-        goal = target_characters(incident.failure, count_characters([body]))
-        changed = bodies.with_history(body, compact_messages(bodies.history(body), goal))
-        if count_characters([changed]) > goal and self._summarise is not None:
-            changed = await self._summarise(changed)
-        share = count_characters([changed]) / count_characters([body])
+        size = count_characters([body])
+        changed = await self._smaller(body, target_characters(incident.failure, size))
+        share = count_characters([changed]) / size
         if share >= 1:
             raise RungNotApplicable("history cannot be compacted further")
+        self._proxied.writer.notes["compacted"] = f"{size} to {count_characters([changed])} characters"
         if tokens is not None:
             changed = self._with_room(changed, int(tokens.limit * SIZE_MARGIN - tokens.asked * share))
         return self._new_request(changed, request)
+
+    async def _smaller(self, body: dict[str, Any], goal: int) -> dict[str, Any]:
+        """Return the body with a history so small that the whole of it fits, if that is possible.
+
+        The history gets what system prompt and tools leave of the goal. A summary takes the place of turns that would be
+        left out.
+        """
+        bodies = self.inbound.wire.bodies
+        room = max(0, goal - count_characters([body]) + count_characters(bodies.history(body)))
+        summarises, elide_text = self._summarise is not None, self.policy.elide_text
+        first = compact_messages(bodies.history(body), room, elide_turns=not summarises)
+        changed = bodies.with_history(body, first)
+        if self._summarise is not None and count_characters([changed]) > goal:
+            with suppress(RungNotApplicable):
+                changed = await self._summarise(changed)
+        if count_characters([changed]) <= goal:
+            return changed
+        before = bodies.history(changed)
+        last = compact_messages(before, room, elide_text=elide_text)
+        if elide_text and compact_messages(before, room) != last:
+            self._proxied.writer.notes["elided"] = "the middle of long texts"
+        return bodies.with_history(changed, last)
 
     def _with_room(self, body: dict[str, Any], room: int) -> dict[str, Any]:
         """Return the body with an output limit that fits into the remaining context window."""

@@ -55,13 +55,65 @@ def test_every_step() -> None:
         *[{"role": "user", "content": "go on"}] * (RECENT_MESSAGES - 3),
     ]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "the task"}, *old, *latest]
-    made: list[Any] = compact_messages(messages, 10)
+    made: list[Any] = compact_messages(messages, 10, elide_turns=False)
     assert made[0] == messages[0]
     assert made[1]["content"] == OMITTED_TEXT
     assert made[2]["content"][0] == {"type": "text", "text": OMITTED_TEXT}
     assert made[3]["content"][0] == {"type": "input_text", "text": OMITTED_TEXT}
     assert all(count_characters([message]) < 5_000 for message in made)
     assert len(made) == len(messages)
+
+
+@given(st.integers(0, 12), st.integers(0, 4_000), st.booleans())
+def test_old_turns_are_left_out_with_a_marker(calls: int, target: int, chat: bool) -> None:
+    """System prompt, task and latest turns stay; what is left out is told; no result loses its call."""
+    head = [{"role": "system", "content": "a prompt"}, {"role": "user", "content": "the task " + LONG}]
+    turns: list[dict[str, Any]] = []
+    for number in range(calls):
+        if chat:
+            turns.append({"role": "assistant", "tool_calls": [{"id": f"c{number}"}]})
+            turns.append({"role": "tool", "tool_call_id": f"c{number}", "content": "done"})
+        else:
+            turns += [{"type": "reasoning", "id": f"r{number}"}, {"type": "function_call", "call_id": f"c{number}"}]
+            turns.append({"type": "function_call_output", "call_id": f"c{number}", "output": "done"})
+    made: list[Any] = compact_messages([*head, *turns], target)
+    assert made[:2] == head
+    latest = turns[-RECENT_MESSAGES:]
+    assert made[len(made) - len(latest) :] == latest
+    for at, message in enumerate(made):
+        if "tool_call_id" in message or message.get("type") == "function_call_output":
+            call = message.get("tool_call_id") or message["call_id"]
+            assert call in str(made[at - 1])
+        if message.get("type") == "function_call":
+            assert made[at - 1]["type"] == "reasoning"
+    assert (len(made) < len(turns) + 2) == ("earlier messages left out" in str(made[2:]))
+
+
+def test_a_long_text_is_cut_in_its_middle_if_that_is_allowed() -> None:
+    """Where nothing else helps, the longest text of the user loses its middle; the system prompt never does."""
+    system = {"role": "system", "content": LONG * 4}
+    blocks = [{"type": "text", "text": "first " + LONG * 3 + " last"}, {"type": "image", "source": "…"}]
+    messages = [system, {"role": "user", "content": blocks}, {"role": "user", "content": "now"}]
+    assert compact_messages(messages, 25_000) == messages
+    made: list[Any] = compact_messages(messages, 25_000, elide_text=True)
+    assert made[0] == system
+    assert made[2] == messages[2]
+    text = made[1]["content"][0]["text"]
+    assert text.startswith("first ")
+    assert text.endswith(" last")
+    assert "characters left out" in text
+    assert count_characters(made) <= 25_100
+
+
+def test_a_summary_keeps_system_prompt_and_task() -> None:
+    """A summary stands after the system prompt and the task."""
+    head = [{"role": "system", "content": "a prompt"}, {"role": "user", "content": "the task"}]
+    turns = [{"role": "user", "content": str(number)} for number in range(20)]
+    made = with_summary([*head, *turns], "they talked")
+    assert made[:2] == head
+    assert "they talked" in str(made[2]["content"])
+    assert made[3:] == turns[-RECENT_MESSAGES:]
+    assert "the task" not in summarizable_text([*head, *turns])
 
 
 def test_a_summary_in_between() -> None:

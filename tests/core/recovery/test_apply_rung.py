@@ -182,20 +182,19 @@ def tool_talk(results: int) -> tuple[dict[str, Any], ...]:
 
 @given(st.integers(0, 8))
 def test_compaction(results: int) -> None:
-    """Old tool results become stubs and the latest messages stay; no message is lost and no pair is broken."""
+    """Old tool results become stubs, then old turns are left out; the latest messages stay and no pair is broken."""
     request = Request(prompt="p", messages=tool_talk(results))
-    small = compact(request, failed(Kind.CONTEXT_LIMIT))
-    assert len(small.messages) == len(request.messages)
+    small = compact(request, failed(Kind.CONTEXT_LIMIT), TASK)
+    assert small.messages[0] == request.messages[0]
     assert small.messages[-RECENT_MESSAGES:] == request.messages[-RECENT_MESSAGES:]
     assert small.size() < request.size() or results <= RECENT_MESSAGES // 2
-    for before, after in zip(request.messages, small.messages, strict=True):
-        assert before["role"] == after["role"]
-        ids = [
-            [b.get("id") or b.get("tool_use_id") for b in m["content"]]
-            for m in (before, after)
-            if m["content"] != "do it"
-        ]
-        assert not ids or ids[0] == ids[1]
+    ids = [
+        block.get("id") or block.get("tool_use_id")
+        for each in small.messages[1:]
+        for block in each["content"]
+        if isinstance(block, dict)
+    ]
+    assert ids[::2] == ids[1::2]
 
 
 def test_compaction_goes_as_far_as_the_failure_asks() -> None:
@@ -204,7 +203,7 @@ def test_compaction_goes_as_far_as_the_failure_asks() -> None:
     request = Request(messages=(*messages, *messages[:1]))
     slight = failed(Kind.CONTEXT_LIMIT)._replace(message="prompt is too long: 201000 tokens > 200000 maximum")
     assert slight.tokens is not None
-    little, much = compact(request, slight), compact(request, failed(Kind.CONTEXT_LIMIT))
+    little, much = compact(request, slight, TASK), compact(request, failed(Kind.CONTEXT_LIMIT), TASK)
     assert little.size() < request.size()
     assert little.messages[0]["content"] == DUPLICATE_TEXT
     assert sum(message["content"] == OMITTED_TEXT for message in much.messages) > 10
@@ -214,10 +213,10 @@ def test_compaction_goes_as_far_as_the_failure_asks() -> None:
 def test_nothing_to_compact() -> None:
     """A request without messages, and one with few, are left as they are."""
     prompt = Request(prompt="x" * 10_000)
-    assert compact(prompt, failed()) is prompt
+    assert compact(prompt, failed(), TASK) is prompt
     assert changed(Action.COMPACT, prompt) == (prompt, "")
     few = Request(messages=tool_talk(1))
-    assert compact(few, failed()) == few
+    assert compact(few, failed(), TASK) == few
 
 
 @pytest.mark.parametrize("kind", [Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING])
@@ -226,7 +225,7 @@ def test_words_alone_do_not_help_a_full_context(kind: Kind) -> None:
     request = Request(messages=tool_talk(6))
     other, _ = changed(Action.REPLAN, request, failed(kind))
     assert other.size() < request.size()
-    assert other.messages[2]["content"][0]["content"] == OMITTED_TEXT
+    assert "left out to save context" in str(other.messages[1:3])
 
 
 def test_own_prompts_are_used() -> None:

@@ -1,6 +1,7 @@
 """Compact a conversation to a target size, step by step, the least harmful step first.
 
-Tool calls and their results stay paired, and recent messages stay unchanged until the last step. Tool results are
+Tool calls and their results stay paired. The system prompt and the task stay, and recent messages are unchanged until the
+last steps: then the tool results among them are clipped and, if that is allowed, the longest texts. Tool results are
 recognized in content blocks, in messages with the role `tool`, and as separate items (Responses API).
 """
 
@@ -25,6 +26,9 @@ DUPLICATE_TEXT: Final = "[left out: the same result appears again below]"
 _MIN_STUBBED_CHARACTERS: Final = 200  # a shorter result is not worth replacing
 _CLIPPED_CHARACTERS: Final = 2_000
 _MAX_SUMMARIZED_CHARACTERS: Final = 200_000
+_MIN_ELIDED_MESSAGES: Final = 2  # a single message is not worth a marker
+_MAX_ELIDED_TEXTS: Final = 8
+_TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text"})
 SIZE_MARGIN: Final = 0.9  # share of the limit to aim at: token counts are estimates
 _DEFAULT_SHARE: Final = 0.5  # for failures that state no token counts
 _MEDIA_TYPES: Final = frozenset({"image", "image_url", "document", "input_image", "input_file", "file", "input_audio"})
@@ -37,14 +41,25 @@ def target_characters(failure: Failure, characters: int) -> int:
     return int(characters * min(share, SIZE_MARGIN))
 
 
-def compact_messages(messages: Sequence[Message], target: int) -> list[Message]:
-    """Apply steps until the messages have at most `target` characters, or no step is left."""
+def compact_messages(
+    messages: Sequence[Message], target: int, *, elide_turns: bool = True, elide_text: bool = False
+) -> list[Message]:
+    """Apply steps until the messages have at most `target` characters, or no step is left.
+
+    `elide_turns`: leave old messages out, with a marker. `elide_text`: cut the longest texts in their middle at last.
+    """
+    steps: list[Callable[[list[Message]], list[Message]]] = [
+        _drop_duplicate_results,
+        _drop_old_results,
+        _drop_old_media,
+    ]
+    steps += [_clip_old_messages, *([_elide_old_turns] if elide_turns else []), _clip_results]
     compacted = list(messages)
-    for step in (_drop_duplicate_results, _drop_old_results, _drop_old_media, _clip_old_messages, _clip_results):
+    for step in steps:
         if count_characters(compacted) <= target:
-            break
+            return compacted
         compacted = step(compacted)
-    return compacted
+    return _elide_longest_texts(compacted, target) if elide_text else compacted
 
 
 SUMMARY_PROMPT: Final = (
@@ -55,15 +70,41 @@ SUMMARY_PROMPT: Final = (
 
 def summarizable_text(messages: Sequence[Message]) -> str:
     """Return the messages between the task and the latest ones as text to summarize."""
-    return clip(
-        json.dumps(list(messages)[1:-RECENT_MESSAGES], ensure_ascii=False, default=repr), _MAX_SUMMARIZED_CHARACTERS
-    )
+    _, middle, _ = _split(messages)
+    return clip(json.dumps(middle, ensure_ascii=False, default=repr), _MAX_SUMMARIZED_CHARACTERS)
 
 
 def with_summary(messages: Sequence[Message], summary: str) -> list[Message]:
-    """Return the task, a summary of the messages in between, and the latest messages."""
+    """Return the system prompt and the task, a summary of the messages in between, and the latest messages."""
     message = {"role": "user", "content": f"[Summary of the messages in between]\n{summary}"}
-    return [messages[0], message, *list(messages)[max(1, len(messages) - RECENT_MESSAGES) :]]
+    kept, _, latest = _split(messages)
+    return [*kept, message, *latest]
+
+
+def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message], list[Message]]:
+    """Return the system prompt with the task, the messages in between, and the latest messages.
+
+    The latest ones do not begin with a result whose call is in between.
+    """
+    start = max(0, len(messages) - RECENT_MESSAGES)
+    while start > 0 and _belongs_to_previous(messages[start]):
+        start -= 1
+    task = next((index for index, each in enumerate(messages) if not _is_system(each)), 0)
+    old = list(enumerate(messages[:start]))
+    kept = [each for index, each in old if index <= task or _is_system(each)]
+    return kept, [each for index, each in old if index > task and not _is_system(each)], list(messages[start:])
+
+
+def _is_system(message: Message) -> bool:
+    return message.get("role") in ("system", "developer")
+
+
+def _belongs_to_previous(message: Message) -> bool:
+    """Whether a message needs the one before it: a result, or a call after its reasoning."""
+    if message.get("role") == "tool" or message.get("type") in ("function_call_output", "function_call"):
+        return True
+    content = message.get("content")
+    return isinstance(content, list) and any(_block_type(block) == "tool_result" for block in content)
 
 
 def count_characters(messages: Sequence[Message]) -> int:
@@ -99,12 +140,55 @@ def _drop_old_media(messages: list[Message]) -> list[Message]:
 
 
 def _clip_old_messages(messages: list[Message]) -> list[Message]:
-    """Clip old messages to their head and tail; the first message is the task and stays."""
-    return [
-        messages[0],
-        *map(_clip_message, messages[1:-RECENT_MESSAGES]),
-        *messages[max(1, len(messages) - RECENT_MESSAGES) :],
-    ]
+    """Clip old messages to their head and tail; the system prompt and the task stay."""
+    kept, middle, latest = _split(messages)
+    return [*kept, *map(_clip_message, middle), *latest]
+
+
+def _elide_old_turns(messages: list[Message]) -> list[Message]:
+    """Leave the messages between the task and the latest ones out."""
+    kept, middle, latest = _split(messages)
+    if len(middle) < _MIN_ELIDED_MESSAGES:
+        return messages
+    marker = {"role": "user", "content": f"[{len(middle)} earlier messages left out to save context]"}
+    return [*kept, marker, *latest]
+
+
+def _elide_longest_texts(messages: list[Message], target: int) -> list[Message]:
+    """Cut the middle of the longest texts, one after the other, until the messages fit; system prompts stay."""
+    texts = sorted(
+        {text for each in messages if not _is_system(each) for text in _texts_of(each)}, key=len, reverse=True
+    )
+    for text in texts[:_MAX_ELIDED_TEXTS]:
+        excess = count_characters(messages) - target
+        if excess <= 0:
+            break
+        shorter = clip(text, max(_CLIPPED_CHARACTERS, len(text) - excess))
+        messages = [each if _is_system(each) else _with_text(each, text, shorter) for each in messages]
+    return messages
+
+
+def _texts_of(message: Message) -> list[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [str(block.get("text", "")) for block in blocks if _block_type(block) in _TEXT_TYPES]
+
+
+def _with_text(message: Message, text: str, replacement: str) -> Message:
+    content = message.get("content")
+    if content == text:
+        return {**message, "content": replacement}
+    if not isinstance(content, list):
+        return message
+    return {**message, "content": [_with_block_text(block, text, replacement) for block in content]}
+
+
+def _with_block_text(block: Any, text: str, replacement: str) -> Any:
+    if _block_type(block) in _TEXT_TYPES and block.get("text") == text:
+        return {**block, "text": replacement}
+    return block
 
 
 def _clip_results(messages: list[Message]) -> list[Message]:
@@ -159,6 +243,6 @@ def _clip_message(message: Message) -> Message:
 
 
 def _clip_block(block: Any) -> Any:
-    if isinstance(block, Mapping) and _block_type(block) in ("text", "input_text", "output_text"):
+    if _block_type(block) in _TEXT_TYPES:
         return {**block, "text": clip(str(block.get("text", "")), _CLIPPED_CHARACTERS)}
     return block

@@ -139,6 +139,12 @@ class Policy:
         "Replacement texts of [recovery prompts](prompts.md).",
         default_factory=lambda: EMPTY_TABLE,
     )
+    elide_text: bool = setting(
+        FLAG,
+        "Whether compaction may cut the middle of a long text that nothing else makes small enough. Otherwise the context "
+        "limit is reported.",
+        default=False,
+    )
     learn: bool = setting(
         FLAG, "Enter at the rung that fixed this failure before, if a journal knows one.", default=False
     )

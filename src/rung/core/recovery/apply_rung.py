@@ -33,7 +33,7 @@ def apply_rung(
     if action is Action.RAISE_LIMIT:
         return request.replace(max_tokens=_raised_limit(request, policy)), ""
     if action is Action.COMPACT:
-        return compact(request, failure), ""
+        return compact(request, failure, policy), ""
     if action is Action.REPAIR:
         return request.replace(messages=tuple(repair_history(request.messages))), ""
     model = getattr(decision, "model", request.model)
@@ -56,7 +56,7 @@ def apply_rung(
         if failure.kind is Kind.TURNS_EXHAUSTED and request.max_turns is not None:
             request = request.replace(max_turns=request.max_turns * 2)
     if failure.kind in (Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING):
-        request = compact(request, failure)  # a recovery text alone would make the context longer
+        request = compact(request, failure, policy)  # a recovery text alone would make the context longer
     return _with_recovery_text(request, incident, text, failure, includes_task=action is not Action.RESUME), name
 
 
@@ -76,12 +76,13 @@ def _repeat_warning(decision: Change | HandOver, incident: Incident) -> str:
     return f"\n\nThis approach has already been tried {tries} time{'s' * (tries > 1)}. Do not repeat it."
 
 
-def compact(request: Request, failure: Failure) -> Request:
+def compact(request: Request, failure: Failure, policy: Policy) -> Request:
     """Return the request with its messages compacted to the size that the failure allows."""
     if not request.messages:
         return request
     target = target_characters(failure, count_characters(request.messages))
-    return request.replace(messages=tuple(compact_messages(request.messages, target)))
+    smaller = compact_messages(request.messages, target, elide_text=policy.elide_text)
+    return request.replace(messages=tuple(smaller))
 
 
 def _raised_limit(request: Request, policy: Policy) -> int:
