@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -124,6 +125,8 @@ class GatewayApp:
         settings = gateway.settings
         body = await receive_body(call.headers, receive, settings.limits)
         inbound = read_request(settings, call, decode_body(call.headers, body, settings.limits.body), key)
+        with suppress(NotJson):  # left to the upstream to reject
+            gateway.references.resolve(inbound)
         if await self._join(inbound, receive, send):
             return
         spending = await admit(gateway, inbound)

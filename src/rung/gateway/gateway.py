@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain import events as ev
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.policy.budget import RetryBudget
-from rung.core.recovery.stream_rules import for_streams
+from rung.core.recovery.stream_rules import for_streams, with_other_accounts
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
@@ -17,6 +17,7 @@ from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
+from rung.gateway.references import ReferenceTable
 from rung.gateway.request_coalescing import InFlightRequests
 from rung.gateway.sessions import SessionTable, session_id
 from rung.gateway.upstream.headers import check_keys
@@ -61,6 +62,7 @@ class Gateway:
         self._extra_detectors = tuple(detectors)
         check_keys(settings.upstreams)
         self.client: UpstreamClient = SecretFilter(client or ConnectionPool(settings))
+        self.references = ReferenceTable()
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
@@ -98,7 +100,12 @@ class Gateway:
             from rung.gateway.loop_guard import LoopGuard
 
             self.detectors = (*self._extra_detectors, LoopGuard(settings.loop_guard, settings.loop_settings))
-        return Upstreams(client=self.client, settings=settings, inspect=self.run_detectors if self.detectors else None)
+        return Upstreams(
+            client=self.client,
+            settings=settings,
+            inspect=self.run_detectors if self.detectors else None,
+            references=self.references,
+        )
 
     async def load(self) -> None:
         """Load spend and operator settings from the journal before the first request."""
@@ -198,9 +205,8 @@ class Gateway:
         own_accounts = frozenset(
             upstream.name for upstream in upstreams if upstream.key_env not in ("", inbound.upstream.key_env)
         )
-        policy = policy.replace(
-            models=models, agents=agents if len(agents) > 1 else (), own_accounts=own_accounts, report=""
-        )
+        policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
+        policy = with_other_accounts(policy, own_accounts)
         return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Journal | ProjectJournal | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rung.gateway.detector_port import DetectorResult
     from rung.gateway.http.port import UpstreamClient
     from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.references import ReferenceTable
     from rung.gateway.settings import GatewaySettings
     from rung.gateway.upstream.settings import UpstreamSettings
 
@@ -25,6 +26,7 @@ class Upstreams:
     client: UpstreamClient
     settings: GatewaySettings
     inspect: Inspect | None
+    references: ReferenceTable
 
 
 class Outbound(NamedTuple):

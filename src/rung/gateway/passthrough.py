@@ -37,7 +37,7 @@ _NO_RECOVERY: Final = (b"x-rung-recovery", b"none")  # the request was forwarded
 async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive: Receive, send: Send) -> None:
     """Forward a request and stream its response back."""
     settings, wire, path = gateway.settings, call.wire, call.route.path
-    forwarded_to = find_forward(settings, key, call.method, call.route)
+    forwarded_to = find_forward(settings, key, call.method, call.route, call.headers)
     upstream = settings.upstream(forwarded_to) if forwarded_to else settings.first_upstream(wire.upstream)
     body = await receive_body(call.headers, receive, settings.limits)
     raw_headers = call.raw_headers

@@ -33,10 +33,10 @@ from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.wires.tool_arguments import missing_arguments
-from rung.wires.wire_json import json_object, object_field
+from rung.wires.wire_json import json_object, object_field, object_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.inbound_request import InboundRequest
@@ -96,7 +96,9 @@ class ProxiedCall:
                 calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=not stream.is_interrupted()
             ):
                 self.writer.notes["settled"] = "the stream broke after a complete tool call"
-                await self.writer.write(stream.finish_with_tool_calls(), last=True)
+                ending = stream.finish_with_tool_calls()
+                self._remember(stream.references(self.inbound.parsed()))
+                await self.writer.write(ending, last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
             marked = seen_by_client(evidence, constrained=stream.must_repeat, diverged=stream.has_diverged)
@@ -167,7 +169,9 @@ class ProxiedCall:
     def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
         if self.partials:
             self.writer.notes["spliced"] = len(self.partials)
+            last = body
             body = self.inbound.wire.bodies.merge([*self.partials, body])
+            self._remember(self.inbound.wire.bodies.references(object_list(body, "output"), last))
             self.partials = []
             reply = reply._replace(body=orjson.dumps(body))
         bodies = self.inbound.wire.bodies
@@ -316,7 +320,13 @@ class ProxiedCall:
             await self._write(rest)
             rest = b""
             self._inspect(stream.text(), stream.tool_calls)
-        await self.writer.write(rest + stream.finish(), last=True)
+        ending = stream.finish()
+        self._remember(stream.references(self.inbound.parsed()) if stream.resumed else {})
+        await self.writer.write(rest + ending, last=True)
+
+    def _remember(self, references: Mapping[str, Any]) -> None:
+        if references:
+            self.upstreams.references.record(self.inbound.caller, references)
 
     def _is_accepted(self, evidence: Evidence, calls: int = 0) -> bool:
         """Return whether an answer is passed on in spite of this evidence."""

@@ -9,10 +9,10 @@ from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.overlap import without_overlap
-from rung.wires.wire_json import add_usage, int_or_zero, object_field
+from rung.wires.wire_json import INCOMPLETE_MARK, add_usage, int_or_zero, object_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Body = dict[str, Any]
 
@@ -110,7 +110,7 @@ def validate(response: Body) -> Evidence | None:
     if defect is not None:
         return defect
     blocks = _blocks(response)
-    if ends_text(stop) and not any(block.get("type") not in _THINKING for block in blocks):
+    if ends_text(stop) and not blocks:
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     for block in blocks:
         if block.get("type") == "tool_use" and not isinstance(block.get("input"), Mapping):
@@ -185,6 +185,24 @@ def _without_thinking(message: Body) -> Body:
 def allows_empty(body: Body) -> bool:
     """Return whether an empty response is valid: after tool results a model may have nothing to add."""
     return _is_mid_turn(body)
+
+
+def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
+    """Return nothing: requests of this API refer to no earlier response."""
+    return {}
+
+
+def with_references(body: Body, find: Callable[[str], Any]) -> Body:  # noqa: ARG001  # the signature of all wires
+    """Return the request without thinking that broke off before it was signed."""
+    messages = history(body)
+    left = [_without_incomplete(message) for message in messages]
+    return {**body, "messages": left} if left != messages else body
+
+
+def _without_incomplete(message: Body) -> Body:
+    blocks = _blocks(message)
+    left = [block for block in blocks if block.get("signature") != INCOMPLETE_MARK]
+    return {**message, "content": left or [{"type": "text", "text": "…"}]} if len(left) < len(blocks) else message
 
 
 def _is_mid_turn(body: Body) -> bool:

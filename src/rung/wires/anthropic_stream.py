@@ -8,9 +8,10 @@ from rung.core.recovery.stop_reasons import ends_text
 from rung.wires.sse import data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
 from rung.wires.stream_usage import CHARACTERS_PER_TOKEN
-from rung.wires.wire_json import named_event, object_field, parse_json
+from rung.wires.wire_json import INCOMPLETE_MARK, named_event, object_field, parse_json
 
 _THINKING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
+_LEFT_OUT: Final = "left out"  # type of a block that the client does not get
 _TOOL_BLOCKS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _STOP_EVENT: Final = named_event("message_stop", {"type": "message_stop"})
 PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -28,24 +29,29 @@ class AnthropicStream(StreamSplicer):
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
         super().__init__(buffer_tool_calls=buffer_tool_calls, choices=choices)
         self._block_type = ""  # type of the upstream's current block
-        self._held: list[Event] = []  # events of a tool call or of thinking that is not complete
+        self._held: list[Event] = []  # events of a tool call that is not complete
         self._open_index = -1  # index of the block that the client has open
         self._open_type = ""
         self._stop_event = b""  # upstream's end of the open block, if it came
         self._next_index = 0  # index of the client's next block
+        self._has_thinking = False  # the client has complete thinking
         self._has_blocks = False  # the current attempt has begun a block of text
 
     def begin_attempt(self) -> bytes:
         """Start another attempt. An open text stays open."""
         closing = super().begin_attempt()
         self._block_type, self._held, self._has_blocks = "", [], False
-        if not self.started:
-            self._open_index, self._next_index = -1, 0
+        if not (self.opened or self.started):
+            self._open_index, self._next_index, self._has_thinking = -1, 0, False
         return closing
 
     def close_interrupted(self) -> bytes:
-        """Close the open block unless it is text."""
+        """Close the open block unless it is text. Thinking that has no signature yet gets one by which it is known."""
         self._stop_event = b""
+        if self._open_index >= 0 and self._open_type == "thinking":
+            delta = {"type": "signature_delta", "signature": INCOMPLETE_MARK}
+            data = {"type": "content_block_delta", "index": self._open_index, "delta": delta}
+            return named_event("content_block_delta", data) + self.close_open()
         return b"" if self._open_type == "text" else self.close_open()
 
     def close_open(self) -> bytes:
@@ -101,7 +107,9 @@ class AnthropicStream(StreamSplicer):
     def _start(self, data: dict[str, Any], raw: bytes) -> bytes:
         block = object_field(data, "content_block")
         kind = self._block_type = str(block.get("type"))
-        if (kind in _TOOL_BLOCKS and self.buffer_tool_calls) or kind in _THINKING_BLOCKS:
+        if kind in _THINKING_BLOCKS:
+            return self._start_thinking(kind, data, raw)
+        if kind in _TOOL_BLOCKS and self.buffer_tool_calls:
             self._held = [(data, raw)]
             self.count_held(raw)
             return b""
@@ -116,6 +124,13 @@ class AnthropicStream(StreamSplicer):
         self.record_text(str(block.get("text") or ""))
         return self.buffer(out)
 
+    def _start_thinking(self, kind: str, data: dict[str, Any], raw: bytes) -> bytes:
+        """Begin thinking, which is shown as it comes. After text or complete thinking, another attempt's is left out."""
+        if self.resumed and (self.started or self._has_thinking):
+            self._block_type = _LEFT_OUT
+            return b""
+        return self.buffer(self._open(kind) + _numbered(data, raw, self._open_index))
+
     def _open(self, kind: str) -> bytes:
         """Close the open block and open the next one. Return what closes."""
         closing = self.close_open()
@@ -129,6 +144,10 @@ class AnthropicStream(StreamSplicer):
             self.count_held(raw)
             self._characters += sum(len(value) for value in delta.values() if isinstance(value, str))
             return b""
+        if self._block_type in _THINKING_BLOCKS or self._block_type == _LEFT_OUT:
+            self._characters += sum(len(value) for value in delta.values() if isinstance(value, str))
+            is_shown = self._block_type != _LEFT_OUT
+            return self.release_thinking(_numbered(data, raw, self._open_index)) if is_shown else b""
         if self._block_type != "text":
             return self.release_content(_numbered(data, raw, self._open_index)) if self._open_index >= 0 else b""
         text = str(delta.get("text") or "") if delta.get("type") == "text_delta" else ""
@@ -148,6 +167,7 @@ class AnthropicStream(StreamSplicer):
             block = {"type": "text", "text": ""}
             start = {"type": "content_block_start", "index": self._open_index, "content_block": block}
             opening += named_event("content_block_start", start)
+        self.started = True
         self.record_text(text)
         delta = {"type": "text_delta", "text": text}
         data = {"type": "content_block_delta", "index": self._open_index, "delta": delta}
@@ -159,6 +179,10 @@ class AnthropicStream(StreamSplicer):
         if self._held:
             return self._finish_held(kind, data, raw)
         self._block_type = ""
+        if kind == _LEFT_OUT:
+            return b""
+        if kind in _THINKING_BLOCKS:
+            self._has_thinking = True
         out = self._text(self.overlap.close()) if self.resumed and kind == "text" else b""
         if self._open_index >= 0:
             self._stop_event = _numbered(data, raw, self._open_index)
@@ -166,23 +190,20 @@ class AnthropicStream(StreamSplicer):
         return out if kind == "text" else self.buffer(self.close_open())
 
     def _finish_held(self, kind: str, data: dict[str, Any], raw: bytes) -> bytes:
-        """Release a complete tool call, or complete thinking of the first attempt."""
-        if kind in _TOOL_BLOCKS:
-            block = object_field(self._held[0][0], "content_block")
-            name, arguments = str(block.get("name")), self._arguments(block)
-            if kind == "tool_use":
-                error = self.find_call_error(name, arguments)
-                if error:
-                    return self.reject_call(error, "content_block_stop", data, raw)
-                self.tool_calls.append((name, arguments))
+        """Release a complete tool call."""
+        block = object_field(self._held[0][0], "content_block")
+        name, arguments = str(block.get("name")), self._arguments(block)
+        if kind == "tool_use":
+            error = self.find_call_error(name, arguments)
+            if error:
+                return self.reject_call(error, "content_block_stop", data, raw)
+            self.tool_calls.append((name, arguments))
         events, self._held, self._held_size, self._block_type = [*self._held, (data, raw)], [], 0, ""
-        if kind in _THINKING_BLOCKS and self.resumed:
-            return b""
         out = self._text(self.overlap.close()) if self.resumed else b""
         out += self._open(kind)
         out += b"".join(_numbered(data, raw, self._open_index) for data, raw in events)
         self._open_index = -1
-        return self.buffer(out) if kind in _THINKING_BLOCKS else self.release_content(out)
+        return self.release_content(out)
 
     def _arguments(self, block: dict[str, Any]) -> object:
         written = "".join(str(object_field(data, "delta").get("partial_json") or "") for data, _ in self._held)
@@ -192,7 +213,7 @@ class AnthropicStream(StreamSplicer):
 
     def _message_delta(self, data: dict[str, Any], raw: bytes) -> bytes:
         self.stop_reason = str(object_field(data, "delta").get("stop_reason") or "") or self.stop_reason
-        self.had_nontext = not ends_text(self.stop_reason)
+        self.had_nontext = self.had_nontext or not ends_text(self.stop_reason)
         self.usage |= {key: value for key, value in object_field(data, "usage").items() if value is not None}
         if not self.resumed:
             self._end_events.append(raw)

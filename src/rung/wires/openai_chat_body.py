@@ -12,13 +12,13 @@ from rung.wires.overlap import without_overlap
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Body = dict[str, Any]
 
 EMPTY_RESPONSE: Final = "the response is empty"
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details", "provider_specific_fields")
-_NO_OUTPUT: Final = frozenset({"role", "annotations", *REASONING_FIELDS})
+_NO_OUTPUT: Final = frozenset({"role", "annotations"})  # reasoning alone is an answer
 _PROVIDER_FIELDS: Final = (*REASONING_FIELDS, "refusal", "audio")
 _ERROR_TYPES: Final = {
     400: ("invalid_request_error", None),
@@ -165,6 +165,16 @@ def error_body(status: int, message: str) -> Body:
 def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
     """Return the input and output tokens of a usage object."""
     return int_or_zero(usage.get("prompt_tokens")), int_or_zero(usage.get("completion_tokens"))
+
+
+def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
+    """Return nothing: requests of this API refer to no earlier response."""
+    return {}
+
+
+def with_references(body: Body, find: Callable[[str], Any]) -> Body:  # noqa: ARG001  # the signature of all wires
+    """Return the request: this API has no references."""
+    return body
 
 
 def allows_empty(body: Body) -> bool:

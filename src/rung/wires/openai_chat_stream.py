@@ -12,6 +12,8 @@ from rung.wires.wire_json import data_event, int_or_zero, object_field, object_l
 
 _CALL_FIELDS: Final = ("tool_calls", "function_call")
 _NO_OUTPUT: Final = frozenset({"role", *REASONING_FIELDS})
+_NO_ROLE: Final = frozenset({"role"})
+_REASONING_DETAILS: Final = ("reasoning_details", "provider_specific_fields")
 _TEXT_FIELDS: Final = _NO_OUTPUT | {"content", "refusal", "annotations", *_CALL_FIELDS}
 _DONE_EVENT: Final = b"data: [DONE]\n\n"
 
@@ -32,7 +34,7 @@ class ChatStream(StreamSplicer):
 
     def begin_attempt(self) -> bytes:
         """Start another attempt."""
-        if not self.started:
+        if not (self.opened or self.started):
             self._chunk_fields = {}
         self._held, self._stops = [], {}
         return super().begin_attempt()
@@ -88,7 +90,7 @@ class ChatStream(StreamSplicer):
         if self.resumed:
             return self._resumed(delta)
         if not is_output(delta):
-            return self.buffer(raw)
+            return self._reasoning(delta, raw)
         self.passthrough = True
         self.has_media = self.has_media or any(delta.get(key) for key in delta if key not in _TEXT_FIELDS)
         self.record_text(_text_of(delta))
@@ -111,14 +113,25 @@ class ChatStream(StreamSplicer):
 
     # -- later attempts: text is rewritten -----------------------------------------------------------------
 
+    def _reasoning(self, delta: dict[str, Any], raw: bytes) -> bytes:
+        """Show reasoning as it comes. Details are buffered: they may be signed, and are worth nothing in part."""
+        self.had_nontext = self.had_nontext or any(delta.get(name) for name in REASONING_FIELDS)
+        is_text = any(isinstance(delta.get(name), str) and delta[name] for name in REASONING_FIELDS)
+        if not is_text or any(delta.get(name) for name in _REASONING_DETAILS):
+            return self.buffer(raw)
+        self._characters += sum(len(value) for value in delta.values() if isinstance(value, str))
+        return self.release_thinking(raw)
+
     def _resumed(self, delta: dict[str, Any]) -> bytes:
         out = self._text(self.overlap.feed(_text_of(delta)))
-        other = {key: value for key, value in delta.items() if value and key != "content" and key not in _NO_OUTPUT}
+        left_out = _NO_OUTPUT if self.started else _NO_ROLE  # after text, the reasoning of another attempt is left out
+        other = {key: value for key, value in delta.items() if value and key != "content" and key not in left_out}
         return out + self._chunk(other) if other else out
 
     def _text(self, text: str) -> bytes:
         if not text:
             return b""
+        self.started = True
         self.record_text(text)
         return self._chunk({"content": text})
 
@@ -162,6 +175,7 @@ class ChatStream(StreamSplicer):
         if not held:
             return b""
         if self.resumed:
+            self.started = True
             return b"".join(data_event({**data, **self._chunk_fields}) for data, _ in held)
         self.record_text("".join(_text_of(_delta(data)) for data, _ in held))
         return self.release_content(b"".join(raw for _, raw in held))

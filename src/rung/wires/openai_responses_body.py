@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
-from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, object_list, parse_json
+from rung.wires.wire_json import (
+    INCOMPLETE_MARK,
+    KEEP,
+    add_usage,
+    int_or_zero,
+    is_tool_arguments,
+    object_field,
+    object_list,
+    parse_json,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Body = dict[str, Any]
 
@@ -103,15 +112,16 @@ def validate(response: Body) -> Evidence | None:
 
 
 def has_output(response: Body) -> bool:
-    """Return whether a response has output: text, a refusal, audio, a tool call, or any item but reasoning."""
-    return any(
-        item.get("type") != "reasoning" if item.get("type") != "message" else _has_content(item)
-        for item in _output(response)
-    )
+    """Return whether a response has output: text, a refusal, audio, a tool call, reasoning that is shown, or other items."""
+    return any(_has_content(item) for item in _output(response))
 
 
-def _has_content(message: Mapping[str, Any]) -> bool:
-    return any(part.get("type") != "output_text" or part.get("text") for part in object_list(message, "content"))
+def _has_content(item: Mapping[str, Any]) -> bool:
+    if item.get("type") == "reasoning":
+        return any(part.get("text") for name in ("summary", "content") for part in object_list(item, name))
+    if item.get("type") != "message":
+        return True
+    return any(part.get("type") != "output_text" or part.get("text") for part in object_list(item, "content"))
 
 
 def call_error(item: Mapping[str, Any]) -> str:
@@ -130,8 +140,54 @@ def merge(parts: Sequence[Body]) -> Body:
         kept = [item for item in _output(merged) if item.get("type") != "function_call"]
         merged["output"] = _join_items(kept, later)
         merged["usage"] = add_usage(object_field(merged, "usage"), object_field(piece, "usage"))
-        merged |= {key: piece.get(key) for key in ("status", "incomplete_details", "error")}
+        merged |= {key: piece.get(key, merged.get(key)) for key in ("id", "status", "incomplete_details", "error")}
     return merged
+
+
+def references(items: Sequence[Body], final: Body) -> dict[str, Any]:
+    """Return what stands for the ids of items that the final response at the provider does not have.
+
+    A message stands for itself; a reasoning item for that of the final response, if the client does not have it.
+    """
+    final_ids = {str(item.get("id")): item for item in _output(final)}
+    shown = {str(item.get("id")) for item in items}
+    hidden = [name for name, item in final_ids.items() if item.get("type") == "reasoning" and name not in shown]
+    found: dict[str, Any] = {}
+    for item in items:
+        name = str(item.get("id") or "")
+        if name and final_ids.get(name) != item:
+            inline = {key: value for key, value in item.items() if key not in ("id", "status")}
+            found[name] = inline if item.get("type") != "reasoning" else next(iter(hidden), None)
+    return found
+
+
+def with_references(body: Body, find: Callable[[str], Any]) -> Body:
+    """Return the request with what stands for its references; `find` returns `KEEP` for what stays."""
+    previous = find(str(body.get("previous_response_id") or ""))
+    changed = dict(body)
+    items = history(body)
+    if isinstance(previous, str):
+        changed["previous_response_id"] = previous
+    elif isinstance(previous, dict):
+        changed["previous_response_id"] = previous.get("previous_response_id")
+        items = [*object_list(previous, "input"), *items]
+    found = [other for item in items if (other := _resolved(item, find)) is not None]
+    if found != history(body):
+        changed["input"] = found
+    return changed if changed != body else body
+
+
+def _resolved(item: Body, find: Callable[[str], Any]) -> Body | None:
+    if item.get("type") == "reasoning" and item.get("encrypted_content") == INCOMPLETE_MARK:
+        return None
+    found = find(str(item.get("id") or ""))
+    if found is KEEP:
+        return item
+    if isinstance(found, str):
+        return {**item, "id": found}
+    if found is None or item.get("type") == "item_reference":
+        return found  # type: ignore[no-any-return]  # an item, or nothing
+    return {key: value for key, value in item.items() if key != "id"}
 
 
 def choices(body: Body) -> int:  # noqa: ARG001  # the signature of all wires

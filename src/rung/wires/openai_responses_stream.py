@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rung.wires.openai_responses_body import has_output
+from rung.wires.openai_responses_body import has_output, history, references
 from rung.wires.sse import data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
-from rung.wires.wire_json import named_event, object_field, parse_json
+from rung.wires.wire_json import INCOMPLETE_MARK, named_event, object_field, parse_json
 
 _END_EVENTS: Final = frozenset({"response.completed", "response.incomplete"})
 _ERROR_EVENTS: Final = frozenset({"error", "response.failed"})
@@ -46,6 +46,9 @@ class ResponsesStream(StreamSplicer):
         self._done_events: list[Event] = []  # end of the open message, not yet sent
         self._sequence_number = -1  # last one that the client has received
         self._held: dict[int | None, list[Event]] = {}  # incomplete items by output index
+        self._thinking: Data | None = None  # reasoning item that the client has open
+        self._thoughts: list[str] = []  # its summary so far, by part
+        self._has_thinking = False  # the client has complete reasoning
         self._next_message: Data = {}  # message of the current attempt, opened with its first text
         self._has_message = False  # the current attempt has begun a message
 
@@ -53,15 +56,23 @@ class ResponsesStream(StreamSplicer):
         """Start another attempt. An open message stays open."""
         closing = super().begin_attempt()
         self._held, self._next_message, self._has_message = {}, {}, False
-        if not self.started:
+        if not (self.opened or self.started):
+            self._thinking, self._has_thinking = None, False
             self._response, self._items, self._sequence_number = {}, [], -1
             self._open, self._part, self._parts, self._done_events = None, None, [], []
         return closing
 
     def close_interrupted(self) -> bytes:
-        """Take back the end of a message that was not yet sent."""
+        """Take back the end of a message that was not yet sent. Reasoning that broke off is closed, and marked."""
         self._done_events = []
-        return b""
+        if self._thinking is None:
+            return b""
+        summary = [{"type": "summary_text", "text": text} for text in self._thoughts]
+        item = {**self._thinking, "summary": summary, "encrypted_content": INCOMPLETE_MARK, "status": "incomplete"}
+        self._thinking = None
+        out = self._build_event("response.output_item.done", {"output_index": len(self._items), "item": item})
+        self._items.append(item)
+        return out
 
     def close_open(self) -> bytes:
         """Finish the open message: as the upstream did, or with the text that the client has received."""
@@ -103,6 +114,8 @@ class ResponsesStream(StreamSplicer):
     def finish_with_tool_calls(self) -> bytes:
         """End a response whose tool calls are complete, so that the client can run them."""
         closing = self.close_open()
+        self._end = ("response.completed", {})  # the provider has no such response
+        self._is_settled = True
         whole = {**self._response, "status": "completed", "output": self._items}
         return closing + self._build_event("response.completed", {"response": whole})
 
@@ -123,14 +136,38 @@ class ResponsesStream(StreamSplicer):
         kind = str(object_field(data, "item").get("type")) if name.startswith("response.output_item.") else ""
         index = data.get("output_index")
         place = index if isinstance(index, int) else None
-        is_held = kind == "reasoning" or (kind != "message" and (self.buffer_tool_calls or self.resumed > 0))
-        if name == "response.output_item.added" and is_held:
-            self._held[place] = []
+        if name == "response.output_item.added":
+            if kind == "reasoning" and not (self.started or self._has_thinking):
+                self._thinking, self._thoughts, self._place_of_thinking = object_field(data, "item"), [], place
+            elif kind == "reasoning" or (kind != "message" and (self.buffer_tool_calls or self.resumed > 0)):
+                self._held[place] = []
+        if self._thinking is not None and place == self._place_of_thinking:
+            return self._think(name, data, raw)
         if place in self._held:
             return self._hold(place, name, data, raw)
         if name == DONE:
             return b""
         return self._process_resumed(name, data) if self.resumed else self._process_first(name, kind, data, raw)
+
+    # -- reasoning is passed on as it comes ------------------------------------------------------------------
+
+    def _think(self, name: str, data: Data, raw: bytes) -> bytes:
+        """Pass on an event of a reasoning item."""
+        out = self.close_open() + self._renumbered((name, data, raw), len(self._items))
+        delta = data.get("delta")
+        if name == "response.output_item.done":
+            self._items.append(object_field(data, "item"))
+            self._thinking, self._has_thinking = None, True
+        elif name == "response.reasoning_summary_part.added":
+            self._thoughts.append("")
+        elif isinstance(delta, str):
+            self._characters += len(delta)
+            if name == "response.reasoning_summary_text.delta":
+                self._thoughts = [*self._thoughts[:-1], "".join(self._thoughts[-1:]) + delta]
+            return self.release_thinking(out)
+        return self.buffer(out)
+
+    _place_of_thinking: int | None = None
 
     # -- items that are passed on when they are complete ----------------------------------------------------
 
@@ -154,13 +191,13 @@ class ResponsesStream(StreamSplicer):
             self.tool_calls.append((str(item.get("name") or kind), item.get("input") or item.get("action")))
         events = [*self._held.pop(place), (name, data, raw)]
         self._held_size = 0
-        if kind == "reasoning" and self.resumed:
-            return b""
+        if kind == "reasoning":
+            return b""  # after text or complete reasoning, that of another attempt is left out
         out = self._text(self.overlap.close()) if self.resumed else b""
         out += self.close_open()
         out += b"".join(self._renumbered(event, len(self._items)) for event in events)
         self._items.append(item)
-        return self.buffer(out) if kind == "reasoning" else self.release_content(out)
+        return self.release_content(out)
 
     def _renumbered(self, event: Event, index: int) -> bytes:
         """Return an event with the client's output index and sequence number; unchanged if they are the same."""
@@ -234,6 +271,7 @@ class ResponsesStream(StreamSplicer):
             out += self._close_part()
             self._part, self._part_texts = _EMPTY_TEXT, []
             out += self._build_event("response.content_part.added", {**self._place(), "part": self._part})
+        self.started = True
         self._add_text(text, "output_text")
         return out + self._build_event("response.output_text.delta", {**self._place(), "delta": text, "logprobs": []})
 
@@ -262,6 +300,21 @@ class ResponsesStream(StreamSplicer):
         return self._build_event(name, {"response": whole})
 
     _end: tuple[str, Data] = ("response.completed", {})
+    _is_settled = False  # ended after a tool call, although the stream broke
+
+    def references(self, request: Data) -> dict[str, Any]:
+        """Return what stands for ids of this response that the provider does not have."""
+        if not self.resumed and not self._is_settled:
+            return {}
+        own, final = str(self._response.get("id") or ""), self._end[1]
+        found = references(self._items, final)
+        if own and final.get("id") not in (None, own):
+            found[own] = final["id"]
+        elif own and self._is_settled:
+            items = [found.get(str(item.get("id")), item) for item in self._items]
+            whole = [*history(request), *(item for item in items if isinstance(item, dict))]
+            found[own] = {"previous_response_id": request.get("previous_response_id"), "input": whole}
+        return found
 
     def _sent(self, data: Data, raw: bytes) -> bytes:
         """Note the sequence number of an event that is passed on unchanged."""

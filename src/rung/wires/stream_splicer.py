@@ -1,8 +1,8 @@
 """Splicing of event streams: one response for the client, made from the streams of one or more attempts.
 
 A splicer is a fold over the events of a stream. An event that need not change is passed on as it came. It buffers the
-frames before the first content (an early failure stays invisible), tool calls and thinking until they are complete (an
-incomplete one can be neither used nor withdrawn), the end of a text (another attempt may continue it), and the end of
+frames before the first content (an early failure stays invisible), tool calls until they are complete (an incomplete one
+can be neither used nor withdrawn), the end of a text (another attempt may continue it), and the end of
 the response (until it is validated). Each wire format has a subclass.
 """
 
@@ -37,7 +37,8 @@ class StreamSplicer(StreamUsage):
         super().__init__()
         self.buffer_tool_calls = buffer_tool_calls
         self.choices = choices  # requested alternatives; more than one cannot be spliced
-        self.resumed = 0  # number of earlier attempts that sent content to the client
+        self.resumed = 0  # number of earlier attempts that sent content or thinking to the client
+        self.opened = False  # the client has received thinking, and the frames before it
         self.started = False  # the client has received content
         self.tool_calls: list[tuple[str, object]] = []  # complete calls that the client has received
         self.ended = False  # the stream has sent its terminal event
@@ -72,7 +73,7 @@ class StreamSplicer(StreamUsage):
         """Start another attempt. Return the bytes that close what cannot be continued."""
         self.count_earlier_usage()
         closing = b""
-        if self.started:
+        if self.opened or self.started:
             self.resumed += 1
             closing = self.close_interrupted()
             self.overlap = RepetitionFilter(self.text()) if self.must_repeat else OverlapFilter(self.text())
@@ -182,11 +183,15 @@ class StreamSplicer(StreamUsage):
         """End a response whose tool calls are complete, so that the client can run them."""
         raise NotImplementedError
 
+    def references(self, request: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # only some wires have ids
+        """Return what stands for ids in this response that the provider does not have: another id, an item, or None."""
+        return {}
+
     # -- buffering -----------------------------------------------------------------------------------------
 
     def buffer(self, events: bytes) -> bytes:
         """Buffer frames until there is content. If the buffer is full, release it."""
-        if self.started:
+        if self.opened or self.started:
             return events
         self._buffered.append(events)
         self._buffered_size += len(events)
@@ -198,6 +203,11 @@ class StreamSplicer(StreamUsage):
     def release_content(self, events: bytes) -> bytes:
         """Return content, after the frames buffered before it."""
         self.started = True
+        return self._release() + events if self._buffered else events
+
+    def release_thinking(self, events: bytes) -> bytes:
+        """Return thinking, after the frames buffered before it. It is shown as it comes; another attempt may think again."""
+        self.opened = self.had_nontext = True
         return self._release() + events if self._buffered else events
 
     def record_text(self, text: str) -> None:

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 import orjson
 
+# Signature of thinking that broke off before it was signed. The gateway removes such thinking from later requests.
+INCOMPLETE_MARK: Final = "rung_incomplete"
+KEEP: Final = object()  # stands for an id that needs no replacement
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 
 

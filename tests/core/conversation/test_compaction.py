@@ -93,7 +93,7 @@ def test_a_long_text_is_cut_in_its_middle_if_that_is_allowed() -> None:
     """Where nothing else helps, the longest text of the user loses its middle; the system prompt never does."""
     system = {"role": "system", "content": LONG * 4}
     blocks = [{"type": "text", "text": "first " + LONG * 3 + " last"}, {"type": "image", "source": "…"}]
-    messages = [system, {"role": "user", "content": blocks}, {"role": "user", "content": "now"}]
+    messages: list[dict[str, Any]] = [system, {"role": "user", "content": blocks}, {"role": "user", "content": "now"}]
     assert compact_messages(messages, 25_000) == messages
     made: list[Any] = compact_messages(messages, 25_000, elide_text=True)
     assert made[0] == system

@@ -186,6 +186,7 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(unattended="yes"), "policy.unattended", "yes"),
     (settings(checkpoints=0), "policy.checkpoints", 0),
     (settings(learn=0), "policy.learn", 0),
+    (settings(elide_text="no"), "policy.elide_text", "no"),
     (settings(report=False), "policy.report", False),
     (settings(prompts=[]), "policy.prompts", []),
     (settings(prompts={"nudge": "x"}), "policy.prompts.nudge", "x"),
@@ -317,6 +318,7 @@ def test_every_key() -> None:
         "report": "",
         "prompts": {"nudge.test": "Mend it."},
         "learn": True,
+        "elide_text": True,
     }
     assert set(keys) == set(POLICY_KEYS) - {"budget"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
@@ -339,6 +341,7 @@ def test_every_key() -> None:
         report="",
         prompts={"nudge.test": "Mend it."},
         learn=True,
+        elide_text=True,
     )
 
 

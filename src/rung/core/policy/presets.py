@@ -81,7 +81,6 @@ CALL: Final = Ladder(
         **_enter("compact", Kind.CONTEXT_LIMIT, Kind.CONTEXT_WARNING),
         **_enter("repair", Kind.INVALID_REQUEST),
         **_enter("fallback", Kind.MODEL_UNAVAILABLE, Kind.SERVICE_DOWN, Kind.QUOTA_EXHAUSTED, Kind.CAPABILITY_MISMATCH),
-        **_enter("fallback", Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS),  # to an agent with another account only
     },
     default_entry="surface",
 )

@@ -37,6 +37,15 @@ def for_streams(policy: Policy) -> Policy:
     return policy.replace(ladder=replace(policy.ladder, rungs=rungs)).with_tries(Action.RESUME, retries)
 
 
+def with_other_accounts(policy: Policy, agents: frozenset[str]) -> Policy:
+    """Return the policy for agents that have another account than the first one: they help where its key is refused."""
+    fallback = next((rung.name for rung in policy.ladder.rungs if rung.action is Action.FALLBACK), "")
+    if not agents or not fallback:
+        return policy
+    entry = {**policy.ladder.entry, Kind.AUTH_ERROR: fallback, Kind.MISSING_CREDENTIALS: fallback}
+    return policy.replace(own_accounts=agents, ladder=replace(policy.ladder, entry=entry))
+
+
 def is_mistake(evidence: Evidence) -> bool:
     """Whether an answer is complete, but the model made a mistake: an invalid tool call, or no output."""
     return evidence.finding in _MISTAKES and evidence.phase is Phase.RESULT

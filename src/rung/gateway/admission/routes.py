@@ -8,9 +8,12 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 from rung.gateway.keys import RequestRejected
 from rung.gateway.model_listing import is_lookup
+from rung.gateway.upstream.headers import is_anthropic_client
 from rung.wires.registry import PATHS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rung.gateway.settings import GatewayKey, GatewaySettings
     from rung.wires.registry import WireFormat
 
@@ -102,7 +105,9 @@ def check_path(key: GatewayKey, method: str, route: Route) -> None:
         )
 
 
-def find_forward(settings: GatewaySettings, key: GatewayKey | None, method: str, route: Route) -> str:
+def find_forward(
+    settings: GatewaySettings, key: GatewayKey | None, method: str, route: Route, headers: Mapping[bytes, bytes]
+) -> str:
     """Return the name of the upstream that the settings forward a path to; empty: that of its API.
 
     Reject a path that is neither known nor named in the settings: a key that it carries is not meant for a guess.
@@ -111,6 +116,7 @@ def find_forward(settings: GatewaySettings, key: GatewayKey | None, method: str,
         if matches(pattern, method, route.path):
             return upstream
     allowed = _KNOWN_PATHS if key is None else (*_KNOWN_PATHS, *key.paths)
+    allowed = (*allowed, "/api/*") if is_anthropic_client(headers) else allowed  # Claude Code calls such paths
     if any(matches(pattern, method, route.path) for pattern in allowed):
         return ""
     raise RequestRejected(
