@@ -71,7 +71,7 @@ def test_a_malformed_event_amid_good_ones(rig: Rig, wire: str, bad: str) -> None
     assert streamed(wire, text).text == TEXT
     assert "odd" not in text
     assert rig.asked == 2
-    assert TEXT.partition(" three")[0] in json.dumps(rig.upstream.requests[1])
+    assert TEXT.partition(" two")[0] in json.dumps(rig.upstream.requests[1])
 
 
 def test_a_short_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:

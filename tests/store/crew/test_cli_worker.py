@@ -177,8 +177,8 @@ BAD = {
     "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that exists"),
     "after itself": (("crew", "add", "task-02", "--after", "task-02"), "another task that exists"),
     "no patience": (("crew", "add", "task-02", "--stale-after", "0"), "seconds, 1 or more"),
-    "half a command": (("crew", "add", "task-02", "--command", "sh -c 'x"), "No closing quotation"),
-    "no command": (("crew", "add", "task-02", "--command", ""), "is empty"),
+    "half a command": (("crew", "add", "task-02", "--command", "sh -c 'x"), "no closing quotation"),
+    "no command": (("crew", "add", "task-02", "--command", ""), "must be a command"),
 }
 
 

@@ -78,7 +78,7 @@ def add(
         depends_on=depends_on,
         writes=writes,
         priority=priority,
-        command=None if worker is None else tuple(split_command("--worker", worker)),
+        command=None if worker is None else tuple(split_command("--command", worker)),
         workdir=workdir,
         stale_after=stale_after,
     )
