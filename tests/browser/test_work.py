@@ -221,6 +221,7 @@ def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[.
     from tests.browser.conftest import TOKEN
 
     page = open_page(service, expects="401")
+    expect(page.get_by_role("status").first).to_have_text(re.compile("live"))  # the sign-in has ended
     page.context.clear_cookies()
     page.goto(service.url("/inbox"))
     page.reload()
