@@ -74,7 +74,7 @@ class ReportAccepted(TypedDict):
     message: str
 
 
-class SkippedRung(TypedDict):
+class SkippedRungReport(TypedDict):
     """A rung that was not taken, and why."""
 
     rung: str
@@ -97,7 +97,7 @@ class OutcomeReport(TypedDict):
     model: str
     ladder: str
     incident: str
-    skipped: list[SkippedRung]
+    skipped: list[SkippedRungReport]
     levels: list[dict[str, Any]]
 
 

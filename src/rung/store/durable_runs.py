@@ -157,6 +157,10 @@ class DurableRunStore:
         )
         return [run for (run,) in rows]
 
+    def step_keys(self, run: str) -> set[str]:
+        """Return the keys of the recorded steps of a run."""
+        return {str(key) for (key,) in self.journal.read("SELECT key FROM step WHERE run = ?", (run,))}
+
     def open_runs(self) -> list[OpenRunRow]:
         """Return the runs that have not ended; `owned` means that a live process runs it."""
         now = self.now()

@@ -88,7 +88,7 @@ def _require_same_call(run_id: str, row: RunRow, call: dict[str, Any]) -> None:
 def _refuse_cut_off_attempt(journal: Journal, run_id: str) -> None:
     """Raise ConfigError if the last attempt of the run began and did not end."""
     number = Incident.of(journal.events(run_id)).attempts + 1
-    keys = {key for (key,) in journal.read("SELECT key FROM step WHERE run = ?", (run_id,))}
+    keys = journal.runs.step_keys(run_id)
     if f"attempt.{number}.begun" in keys and f"attempt.{number}" not in keys:
         raise ConfigError(
             "--run-id",
