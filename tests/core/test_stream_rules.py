@@ -88,11 +88,13 @@ def test_an_output_limit(code: str, limit: int | None, calls: int, intended: boo
     assert is_intended(evidence, calls=calls, limit=limit, small_limit=256, may_be_empty=False) is intended
 
 
+@pytest.mark.parametrize("mistakes", range(3))
 @pytest.mark.parametrize("allowed", [True, False])
-def test_an_empty_answer(allowed: bool) -> None:
-    """An empty answer is intended exactly where the conversation allows one."""
+def test_an_empty_answer(allowed: bool, mistakes: int) -> None:
+    """An empty answer is intended where the conversation allows one and the answer was empty before."""
     empty = Evidence(text="empty", finding=Kind.PARTIAL_OUTPUT)
-    assert is_intended(empty, calls=0, limit=1, small_limit=256, may_be_empty=allowed) is allowed
+    is_believed = is_intended(empty, calls=0, limit=1, small_limit=256, may_be_empty=allowed, mistakes=mistakes)
+    assert is_believed is (allowed and mistakes >= 1)
 
 
 def test_another_end_is_not_intended() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.core.recovery.stream_rules import MISTAKE_REPEATS
-from tests.gateway.behind import WIRES, Behind, ask
+from tests.gateway.behind import WHOLE, WIRES, Behind, ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,48 @@ def test_an_answer_that_is_always_empty(wire: str, stream: bool) -> None:
         got = ask(behind, wire, stream=stream)
         assert (got.text, got.calls) == ("", [])
         assert behind.attempts == 1 + MISTAKE_REPEATS
+
+
+AFTER_RESULTS: Mapping[str, Mapping[str, Any]] = {
+    "messages": {
+        "messages": [
+            {"role": "user", "content": "count to 40 as apple"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {"at": "x"}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "seen"}]},
+        ]
+    },
+    "chat": {
+        "messages": [
+            {"role": "user", "content": "count to 40 as apple"},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {"id": "t1", "type": "function", "function": {"name": "look", "arguments": '{"at":"x"}'}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "t1", "content": "seen"},
+        ]
+    },
+    "responses": {
+        "input": [
+            {"role": "user", "content": "count to 40 as apple"},
+            {"type": "function_call", "call_id": "t1", "name": "look", "arguments": '{"at":"x"}'},
+            {"type": "function_call_output", "call_id": "t1", "output": "seen"},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_empty_answer_after_tool_results(wire: str, stream: bool) -> None:
+    """After tool results an empty answer is asked for once more; one that is empty again is the model's own end."""
+    with Behind([{"fault": "empty", "request": "1"}]) as behind:
+        got = ask(behind, wire, stream=stream, tools=True, **AFTER_RESULTS[wire])
+        assert (got.text, behind.attempts) == (WHOLE, 2)
+    with Behind([{"fault": "empty"}]) as behind:
+        got = ask(behind, wire, stream=stream, tools=True, **AFTER_RESULTS[wire])
+        assert (got.text, got.calls, behind.attempts) == ("", [], 2)
 
 
 def test_a_mistake_that_is_corrected() -> None:

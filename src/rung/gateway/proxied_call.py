@@ -340,6 +340,7 @@ class ProxiedCall:
             limit=bodies.limit(request),
             small_limit=self.upstreams.settings.intentional_max_tokens,
             may_be_empty=bodies.allows_empty(request),
+            mistakes=self.mistakes,
             choices=bodies.choices(request),
             fixed=self.stream is not None and self.stream.started and self.stream.must_repeat,
         )

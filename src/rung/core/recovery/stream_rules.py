@@ -18,6 +18,8 @@ LIMIT_CODES: Final = frozenset({"max_tokens", "length", "max_output_tokens"})
 # How often an answer is asked for again because of a mistake of the model. Agents handle such answers themselves: they
 # report the mistake, and the model corrects it.
 MISTAKE_REPEATS: Final = 2
+# The same where the conversation allows an empty answer: after tool results a model may have nothing to add.
+ALLOWED_EMPTY_REPEATS: Final = 1
 _MISTAKES: Final = frozenset({Kind.MALFORMED_OUTPUT, Kind.PARTIAL_OUTPUT})
 
 
@@ -88,16 +90,18 @@ def is_intended(
     limit: int | None,
     small_limit: int,
     may_be_empty: bool,
+    mistakes: int = 0,
     choices: int = 1,
     fixed: bool = False,
 ) -> bool:
     """Whether an answer that ended early is what the client asked for, or cannot be resumed.
 
     An output limit up to `small_limit` is deliberate: a probe asks for one token. After complete tool calls a
-    resumption would make them again. `fixed`: the client has the beginning of a structured answer. An empty answer is a success where the conversation allows one.
+    resumption would make them again. `fixed`: the client has the beginning of a structured answer. An empty answer is a
+    success where the conversation allows one and it was empty before. `mistakes`: earlier ones of this call.
     """
     if evidence.finding is Kind.PARTIAL_OUTPUT:
-        return may_be_empty
+        return may_be_empty and mistakes >= ALLOWED_EMPTY_REPEATS
     is_small = limit is not None and limit <= small_limit
     return is_cut_at_limit(evidence) and (calls > 0 or is_small or choices > 1 or fixed)
 
