@@ -17,7 +17,7 @@ from rung.core.domain.ladder import ACTION_DESCRIPTIONS, Action, Ladder
 from rung.core.policy.parser import parse_ladder, parse_policy
 from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, Policy, WorstCase, preset, worst_case
 from rung.core.policy.presets import LADDERS
-from rung.core.policy.serializer import is_setting, ladder_table, policy_table
+from rung.core.policy.serializer import ladder_table, policy_table
 from rung.wiring.files import load_policy
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ def test_projects_and_tools(tmp_path: Path) -> None:
 
 def test_every_setting_is_shown() -> None:
     """The text of a policy includes every setting."""
-    assert set(settings_text(preset("task"))) == {field.name for field in fields(Policy) if is_setting(field)}
+    assert set(settings_text(preset("task"))) == {field.name for field in fields(Policy) if field.init}
     out = run("policy", "show", "call", "-t", "conservative").output
-    assert all(field.name in out for field in fields(Policy) if is_setting(field))
+    assert all(field.name in out for field in fields(Policy) if field.init)
 
 
 def test_tables_match_the_values() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -684,6 +685,27 @@ def test_quota_goes_to_an_agent_with_an_account_of_its_own(world: World) -> None
         assert outcome.status == status, (request, settings)
         shares = any("share the exhausted account" in str(event) for event in outcome.events)
         assert shares == (status == "partial"), (request, settings)
+
+
+def test_another_account_comes_before_another_model(world: World) -> None:
+    """An agent that is known to have an account of its own is tried on the same model, before a cheaper model."""
+    quota = HttpError(429, "You exceeded your current quota", code="insufficient_quota")
+    script = Script(quota, "done")
+    policy = rung.policy("task", models=["tiny", "small"], agents=["shared", "own"], same_account=["shared"])
+    world.recover(script, ASK, policy=policy)
+    assert (script.requests[1].agent, script.requests[1].model) == ("own", "small")
+
+
+@pytest.mark.parametrize(("shared", "agents"), [(None, [""]), (["other"], [""]), ([], ["", "other"])])
+def test_a_refused_key_goes_to_another_account_only(world: World, shared: list[str] | None, agents: list[str]) -> None:
+    """A ladder that lets a refused key enter at fallback hands over only to an agent known to have another account."""
+    script = Script(HttpError(401, "invalid x-api-key"), "done")
+    policy = rung.policy("call", agents=["other"], models=["small", "large"], same_account=shared)
+    policy = policy.replace(
+        ladder=replace(policy.ladder, entry={**policy.ladder.entry, rung.Kind.AUTH_ERROR: "fallback"})
+    )
+    world.recover(script, ASK, policy=policy)
+    assert [request.agent for request in script.requests] == agents
 
 
 def test_capability_goes_to_another_agent_first(world: World) -> None:

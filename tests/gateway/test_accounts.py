@@ -46,6 +46,20 @@ def test_the_same_account_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) ->
         assert behind.attempts == 1
 
 
+def test_two_keys_of_one_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upstream with a key of its own is not tried if the policy says that it draws on the same account."""
+    monkeypatch.setenv("SECOND_KEY", "key-of-the-second")
+    with Lab() as other:
+        second = {"wire": "openai", "url": other.url, "key_env": "SECOND_KEY"}
+        policy = {"same_account": ["second"]}
+        with (
+            Behind([{"fault": "quota"}], policy=policy, upstreams={"second": second}) as behind,
+            pytest.raises(openai.RateLimitError),
+        ):
+            ask(behind, "chat", stream=False)
+        assert (behind.attempts, other.attempts) == (1, 0)
+
+
 def test_a_provider_that_nobody_named() -> None:
     """Settings that name one provider send nothing to the public service of another API."""
     assert [each.name for each in settings_from({}).upstreams] == ["anthropic", "openai"]

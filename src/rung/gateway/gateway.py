@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain import events as ev
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.policy.budget import RetryBudget
-from rung.core.recovery.stream_rules import for_streams, with_other_accounts
+from rung.core.recovery.stream_rules import for_streams, with_accounts
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
@@ -202,11 +202,11 @@ class Gateway:
         )
         upstreams = settings.of_wire(inbound.wire.upstream)
         agents = tuple(upstream.name for upstream in upstreams)
-        own_accounts = frozenset(
-            upstream.name for upstream in upstreams if upstream.key_env not in ("", inbound.upstream.key_env)
+        same_account = tuple(
+            upstream.name for upstream in upstreams if upstream.key_env in ("", inbound.upstream.key_env)
         )
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
-        policy = with_other_accounts(policy, own_accounts)
+        policy = with_accounts(policy, same_account)
         return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
     def journal_for(self, inbound: InboundRequest) -> Journal | ProjectJournal | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def policy_of_run(options: dict[str, Any], journal: Journal | None, agents: Mapping[str, Sequence[str]]) -> Policy:
     """Return the policy, with the fallback commands as its agents.
 
-    A fallback that gets the model shares the account of the first command; the account of any other is unknown. Models that the
+    A fallback that gets the model shares the account of the first command; any other is taken to have its own. Models that the
     first command cannot be given are no fallback: it would run the identical command.
     """
     policy = _policy(options, journal)

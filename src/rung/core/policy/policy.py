@@ -96,11 +96,11 @@ class Policy:
     agents: tuple[str, ...] = setting(list_of(ANY_TEXT), "Agents to hand over to, in this order.", default=())
     same_account: tuple[str, ...] | None = setting(
         optional(list_of(ANY_TEXT)),
-        "Agents known to draw on the first agent's account: an exhausted quota is not handed over to them. "
-        "Left out: all agents if the request names a model, which they would use, too; otherwise none.",
+        "Agents known to draw on the first agent's account: an exhausted quota is not handed over to them. The others have "
+        "accounts of their own, and are tried before another model. Left out: all agents share it if the request names a "
+        "model, which they would use, too; otherwise it is not known. In the gateway: upstreams with the same key.",
         default=None,
     )
-    own_accounts: frozenset[str] = frozenset()  # agents known to have another account than the first one's
     retry: frozenset[Kind] = setting(
         KINDS,
         "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",

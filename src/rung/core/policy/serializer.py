@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import Field, asdict, fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.policy.policy import worst_case
@@ -34,14 +34,9 @@ def _rung_table(rung: Rung) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}
 
 
-def is_setting(field: Field[Any]) -> bool:
-    """Whether a field of a policy can be set in a file. A way in sets the others."""
-    return field.init and field.name != "own_accounts"
-
-
 def policy_table(policy: Policy) -> dict[str, Any]:
     """Return the table that `parse_policy` reads as this policy."""
-    table = {field.name: getattr(policy, field.name) for field in fields(policy) if is_setting(field)}
+    table = {field.name: getattr(policy, field.name) for field in fields(policy) if field.init}
     table["ladder"] = ladder_table(policy.ladder)
     table["models"] = [asdict(model) for model in policy.models]
     table["backoff"] = asdict(policy.backoff)

@@ -399,15 +399,15 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
         if _used_by_session(incident, rung) >= rung.tries:
             return None  # a switch of its own would be one more than the session has
     agent = next((name for name in policy.agents if name not in incident.agents), None)
-    if failure.kind is Kind.QUOTA_EXHAUSTED:
-        agent = _agent_with_own_quota(incident, request, policy)
+    if failure.kind in _ACCOUNT_KINDS:
+        agent = _agent_of_another_account(incident, request, policy)
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = _next_model(incident, failure, policy, rung)
     by_model = None if model is None else (model, request.agent)
     if failure.kind in _ACCOUNT_KINDS:
-        other = next((name for name in policy.agents if name in policy.own_accounts - incident.agents), None)
-        if other is not None and rung.action is not Action.ESCALATE:
-            return request.model, other
+        is_known = policy.same_account is not None
+        if is_known and by_agent is not None:
+            return by_agent
         if failure.kind is not Kind.QUOTA_EXHAUSTED:
             return None  # another model, or another agent of the same account, has the same key
     if failure.kind is Kind.CAPABILITY_MISMATCH:
@@ -415,8 +415,8 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
     return by_model or by_agent
 
 
-def _agent_with_own_quota(incident: Incident, request: Request, policy: Policy) -> str | None:
-    """Return the next agent that is not known to share the exhausted quota. On the same model, agents share it."""
+def _agent_of_another_account(incident: Incident, request: Request, policy: Policy) -> str | None:
+    """Return the next agent that is not known to share the account. On the same model, agents share it by default."""
     shared = policy.same_account
     if shared is None:
         shared = policy.agents if request.model else ()

@@ -39,13 +39,19 @@ def for_streams(policy: Policy) -> Policy:
     return policy.replace(ladder=replace(policy.ladder, rungs=rungs)).with_tries(Action.RESUME, retries)
 
 
-def with_other_accounts(policy: Policy, agents: frozenset[str]) -> Policy:
-    """Return the policy for agents that have another account than the first one: they help where its key is refused."""
+def with_accounts(policy: Policy, same_account: tuple[str, ...]) -> Policy:
+    """Return the policy where it is known which agents have the first one's account: the others help if its key is refused.
+
+    A user who says which agents share an account knows better: two keys may belong to one account.
+    """
+    if policy.same_account is None:
+        policy = policy.replace(same_account=same_account)
+    shared = policy.same_account or ()
     fallback = next((rung.name for rung in policy.ladder.rungs if rung.action is Action.FALLBACK), "")
-    if not agents or not fallback:
+    if not fallback or all(name in shared for name in policy.agents):
         return policy
     entry = {**policy.ladder.entry, Kind.AUTH_ERROR: fallback, Kind.MISSING_CREDENTIALS: fallback}
-    return policy.replace(own_accounts=agents, ladder=replace(policy.ladder, entry=entry))
+    return policy.replace(ladder=replace(policy.ladder, entry=entry))
 
 
 def is_mistake(evidence: Evidence) -> bool:
