@@ -44,6 +44,13 @@ def measured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COVERAGE_PROCESS_START", COVERAGE_CONFIG)
 
 
+@pytest.fixture
+def unmeasured_processes(measured_processes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not measure the processes of a test that sends them signals: one may leave the lock of coverage held for ever."""
+    del measured_processes  # it would set the variable later
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+
+
 @pytest.fixture(autouse=True)
 def fresh_process_state() -> None:
     """Start every test with a full retry budget and closed circuits, whatever ran before it in this process."""

@@ -94,6 +94,7 @@ def test_what_is_no_table_is_said_in_a_line(tmp_path: Path) -> None:
     assert "rung crew init" in done.stderr
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_on_a_terminal_it_goes_on_and_follows_the_table(place: str) -> None:
     """Changes appear on the live board; Ctrl-C ends it without a traceback."""
     main, other = pty.openpty()

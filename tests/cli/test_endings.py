@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("unmeasured_processes")
 RUNG = [sys.executable, "-m", "rung"]
 # A child and a grandchild that ignore what asks them to end.
 AGENT = "trap '' TERM INT HUP; sleep 600 & echo $$ $! > pids.new; mv pids.new pids; while :; do echo x; sleep 0.1; done"

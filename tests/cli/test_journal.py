@@ -192,6 +192,7 @@ def test_the_log_is_narrowed(recorded: Recorded) -> None:
     assert "did you mean rate_limit" in refused("log", "--kind", "rate_limits")
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_follow_shows_what_comes(recorded: Recorded) -> None:
     """`-f` prints events that another process writes, until Ctrl-C."""
     command = [sys.executable, "-m", "rung", "log", "-f", "-n", "1", "--json"]

@@ -17,6 +17,7 @@ from tests.waiting import is_running, wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("unmeasured_processes")
 RUNG = [sys.executable, "-m", "rung"]
 # Writes its PIDs and waits, until there is a file `go`: then it succeeds.
 AGENT = 'echo "$$" >> pids; test -e go && { echo fine; exit 0; }; sleep 600 & echo "$!" >> pids; touch ready; wait'

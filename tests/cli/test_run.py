@@ -157,6 +157,7 @@ def test_an_attempt_is_ended_with_all_it_started(tmp_path: Path) -> None:
     wait_until(lambda: not is_running(int(pid.read_text())))
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 @pytest.mark.parametrize("when", ["attempt", "backoff"])
 def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     """Ctrl-C stops at once, in an attempt or in a backoff, and leaves a partial outcome; exit 130."""

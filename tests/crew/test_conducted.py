@@ -199,6 +199,7 @@ def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
     assert code != 0, said
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
     """Ctrl-C exits with 130, marks and ends the worker; the same command resumes."""
     place.plan([{"id": "task-01", "command": SLOW}, {"id": "task-02"}], workers=2)

@@ -430,6 +430,7 @@ def test_a_blocked_run_is_taken_up_where_it_stopped(world: World) -> None:
     assert [len(world.asked(name)) for name in "ab"] == [1, 2]
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_ctrl_c_ends_the_agents(world: World) -> None:
     """Ctrl-C exits with 130 and ends all agents; on resumption only the interrupted stages run again."""
     world.write({"id": "first"}, {"id": "a", "depends_on": ["first"]}, {"id": "b", "depends_on": ["first"]})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rung.adapters.system.child_processes import wait_for_exit
 from rung.adapters.system.foreground import foreground, is_foreground, wait_in_foreground
 from rung.adapters.system.process import STDIN, WAIT_SLICE_SECONDS, terminate_group
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
@@ -41,6 +41,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     if is_foreground(STDIN):
         with foreground(process, STDIN):
             return wait_in_foreground(process, STDIN)
-    while True:
-        with suppress(subprocess.TimeoutExpired):
-            return process.wait(WAIT_SLICE_SECONDS)
+    while (code := wait_for_exit(process, WAIT_SLICE_SECONDS)) is None:
+        continue
+    return code

@@ -8,6 +8,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.system.child_processes import wait_for_exit
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
@@ -51,7 +53,7 @@ def wait_in_foreground(process: subprocess.Popen[bytes], descriptor: int) -> int
         os.killpg(os.getpgrp(), signal.SIGTSTP)  # returns when the shell continues this process
         _give_terminal(descriptor, process.pid)
         os.killpg(process.pid, signal.SIGCONT)
-    return process.wait()
+    return wait_for_exit(process)
 
 
 def _give_terminal(descriptor: int, group: int) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
@@ -185,12 +186,12 @@ class RunningProcess:
         """Wait for its end and return the result. After `seconds` (AttemptTimeout), or on Ctrl-C, terminate it."""
         try:
             code = self._wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.terminate()
-            raise AttemptTimeout(seconds or 0.0) from None
         except BaseException:  # timeout or Ctrl-C: terminate it with its child processes
             self.terminate()
             raise
+        if code is None:
+            self.terminate()
+            raise AttemptTimeout(seconds or 0.0)
         self._release()
         output = self._output.text()
         if self._output.is_closed:
@@ -201,7 +202,7 @@ class RunningProcess:
         """Return what it has written to standard output so far."""
         return self._output.text()
 
-    def _wait(self, seconds: float | None) -> int:
+    def _wait(self, seconds: float | None) -> int | None:
         if not self._has_terminal:
             return self._wait_interruptible(seconds)
         with foreground(self.process, STDIN):
@@ -210,16 +211,17 @@ class RunningProcess:
             raise KeyboardInterrupt
         return code
 
-    def _wait_interruptible(self, seconds: float | None) -> int:
-        """Wait in slices: of two signals at once, both can reach other threads, which do not wake this one."""
+    def _wait_interruptible(self, seconds: float | None) -> int | None:
+        """Wait in slices, with a poll after each. Return None if it still runs after `seconds`."""
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
             left = WAIT_SLICE_SECONDS if until is None else until - time.monotonic()
-            with suppress(subprocess.TimeoutExpired):
-                return self.process.wait(max(0.0, min(left, WAIT_SLICE_SECONDS)))
+            code = wait_for_exit(self.process, min(left, WAIT_SLICE_SECONDS))
+            if code is not None:
+                return code
             if self._poll is not None:
                 self._poll()
-        return self.process.wait(0.0)
+        return exit_code(self.process)
 
     def terminate(self) -> None:
         """Terminate it and its child processes; without its own group, only itself."""
@@ -289,18 +291,16 @@ def terminate_group(process: subprocess.Popen[bytes]) -> None:
         _wait_for_grace(process)
     finally:
         _signal_group(process, signal.SIGKILL)
-        process.wait()
+        wait_for_exit(process)
 
 
 def _wait_for_grace(process: subprocess.Popen[bytes]) -> None:
     """Wait for its end. The time limit of the attempt, which strikes every second, does not shorten the grace period."""
     until = time.monotonic() + GRACE_SECONDS
     while (left := until - time.monotonic()) > 0:
-        try:
-            process.wait(left)
-        except (subprocess.TimeoutExpired, AttemptInterrupt):
-            continue
-        return
+        with suppress(AttemptInterrupt):
+            wait_for_exit(process, left)
+            return
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
@@ -310,8 +310,6 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 def _terminate_one(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    try:
-        process.wait(GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
+    if wait_for_exit(process, GRACE_SECONDS) is None:
         process.kill()
-        process.wait()
+        wait_for_exit(process)

@@ -65,9 +65,13 @@ def deferred_signals() -> Iterator[None]:
         yield
         return
     pending: list[int] = []
+    is_deferring = True
 
-    def remember(number: int, _: Any) -> None:
-        pending.append(number)
+    def remember(number: int, frame: Any) -> None:
+        if is_deferring:
+            pending.append(number)
+        else:  # an exception has left this handler in place
+            deferred[signal.Signals(number)](number, frame)
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING_SIGNALS)}
     deferred = {number: handler for number, handler in handlers.items() if callable(handler)}
@@ -76,6 +80,7 @@ def deferred_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        is_deferring = False
         for number, handler in deferred.items():
             signal.signal(number, handler)
     for pended in pending:
