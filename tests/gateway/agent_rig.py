@@ -58,9 +58,10 @@ def codex(url: str, root: Path, prompt: str, *, tries: bool) -> tuple[list[str],
     return command, env
 
 
-def serve(lab: Lab, agent: str) -> RunningGateway:
-    """Run a gateway in its own thread."""
-    table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": TIMEOUTS}
+def serve(lab: Lab, agent: str, *, patient: bool = False) -> RunningGateway:
+    """Run a gateway in its own thread; a patient one times out no request that is only slow."""
+    timeouts = {**dict.fromkeys(TIMEOUTS, 60.0), "last_resort_factor": 1.0} if patient else TIMEOUTS
+    table = {"anthropic": lab.url, "openai": lab.url, "port": 0, "timeouts": timeouts}
     book = parse_policy_file({"policy": {**POLICY, "models": [MODEL[agent], OTHER[agent]]}})
     up = threading.Event()
     served = RunningGateway(settings_from(table, book), None, lambda _: up.set())
@@ -88,7 +89,11 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
     for name in ("home", "project"):
         (root / name).mkdir(exist_ok=True)
     with Lab(told["script"]) as lab:
-        url = f"http://127.0.0.1:{serve(lab, agent).port}" if told["gateway"] else lab.url
+        url = (
+            f"http://127.0.0.1:{serve(lab, agent, patient=told.get('patient', False)).port}"
+            if told["gateway"]
+            else lab.url
+        )
         start = claude if agent == "claude" else codex
         command, env = start(url, root, told.get("prompt", "do it"), tries=not told["gateway"])
         began = time.monotonic()
@@ -110,6 +115,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
             "struck": sum(bool(call.fault) for call in lab.calls),
             "attempts": lab.attempts,
             "models": [call.model for call in lab.calls],
+            "bodies": [call.json for call in lab.calls] if told.get("with_bodies") else [],
             "tools": [tool.get("name") for tool in (lab.calls[0].json.get("tools") or ())] if lab.calls else [],
         }
 

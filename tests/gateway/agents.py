@@ -18,8 +18,15 @@ RAN = ["one", "two", "three"]
 TOOL = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
 
 
+def codex_program() -> Path | None:
+    """Return the program of Codex: the one that RUNG_CODEX names, or that of `make gate-clients`."""
+    named = os.environ.get("RUNG_CODEX")
+    found = Path(sys.prefix).glob("clients/codex/node_modules/@openai/codex-linux-*/vendor/*/bin/codex")
+    return Path(named) if named else next(found, None)
+
+
 class Task(NamedTuple):
-    """Result of a task."""
+    """Result of a task; `bodies` holds the requests that the provider received, if they were asked for."""
 
     said: str
     ran: list[str]
@@ -28,6 +35,7 @@ class Task(NamedTuple):
     struck: int
     attempts: int
     apart: bool
+    bodies: list[Any] = []  # noqa: RUF012  # never changed
 
     @property
     def done(self) -> bool:
@@ -58,12 +66,24 @@ def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> 
     return run(agent, root, {"turns": turns(agent), "rules": faults}, gateway=gateway)
 
 
-def run(agent: str, root: Path, script: dict[str, Any], *, prompt: str = "do it", gateway: bool = True) -> Task:
+def run(
+    agent: str,
+    root: Path,
+    script: dict[str, Any],
+    *,
+    prompt: str = "do it",
+    gateway: bool = True,
+    with_bodies: bool = False,
+    patient: bool = False,
+) -> Task:
     """Run a prompt against a lab with this script."""
+    told = {"agent": agent, "root": str(root), "gateway": gateway, "script": script, "prompt": prompt}
+    program = codex_program() if agent == "codex" else None
     work = subprocess.run(
         [sys.executable, str(RIG)],
-        input=json.dumps({"agent": agent, "root": str(root), "gateway": gateway, "script": script, "prompt": prompt}),
-        capture_output=True, text=True, timeout=180, check=False, env=dict(os.environ),
+        input=json.dumps({**told, "with_bodies": with_bodies, "patient": patient}),
+        capture_output=True, text=True, timeout=180, check=False,
+        env={**os.environ, **({"RUNG_CODEX": str(program)} if program else {})},
     )  # fmt: skip
     if work.returncode:
         raise RuntimeError(work.stderr[-2_000:])

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rung.core.conversation.compaction import (
     DUPLICATE_TEXT,
     OMITTED_TEXT,
-    RECENT_MESSAGES,
     compact_messages,
     count_characters,
     summarizable_text,
     with_summary,
 )
+from rung.core.conversation.kept_messages import RECENT_MESSAGES
 from rung.wires.overlap import overlap_length
 
 LONG = "x" * 5_000
@@ -42,6 +42,7 @@ def test_every_step() -> None:
         {"role": "tool", "content": "a" + LONG},
         {"role": "user", "content": [{"type": "image", "source": "…"}, {"type": "text", "text": LONG}]},
         {"role": "user", "content": [{"type": "input_image", "url": "…"}, {"type": "input_text", "text": LONG}, "odd"]},
+        {"role": "user", "content": "the request"},
         {"role": "assistant", "content": LONG},
         {"role": "assistant", "content": None},
     ]
@@ -87,6 +88,52 @@ def test_old_turns_are_left_out_with_a_marker(calls: int, target: int, chat: boo
         if message.get("type") == "function_call":
             assert made[at - 1]["type"] == "reasoning"
     assert (len(made) < len(turns) + 2) == ("earlier messages left out" in str(made[2:]))
+
+
+def items(calls: int, *, reasoning: bool) -> list[dict[str, Any]]:
+    """Return the items of tool calls as Codex sends them, with results of 500 characters."""
+    turns: list[dict[str, Any]] = []
+    for number in range(calls):
+        turns += [{"type": "reasoning", "id": f"r{number}"}] * reasoning
+        turns.append({"type": "custom_tool_call", "call_id": f"c{number}"})
+        turns.append({"type": "custom_tool_call_output", "call_id": f"c{number}", "output": f"{number} " + "x" * 500})
+    return turns
+
+
+def test_the_task_may_be_several_messages() -> None:
+    """Everything that the user wrote before the model's first turn stays: Codex sends the environment before the prompt."""
+    head = [{"role": "developer", "content": "a prompt"}]
+    head += [{"role": "user", "content": text} for text in ("<environment_context>", "the task")]
+    made = compact_messages([*head, *items(9, reasoning=True)], 100)
+    assert made[:3] == head
+    assert "21 earlier messages" in str(made[3])
+
+
+def test_calls_without_reasoning_are_left_out() -> None:
+    """A conversation of calls and results alone becomes shorter, and its parallel calls stay together."""
+    head = [{"role": "user", "content": "the task"}]
+    calls = [{"type": "function_call", "call_id": name} for name in "ab"]
+    results = [{"type": "function_call_output", "call_id": name, "output": "done"} for name in "ab"]
+    latest = [*calls, *results, *items(2, reasoning=False)]
+    made = compact_messages([*head, *items(9, reasoning=False), *latest], 100)
+    assert [each.get("call_id") for each in made] == [None, None, "a", "b", "a", "b", "c0", "c0", "c1", "c1"]
+    assert "18 earlier messages" in str(made[1])
+
+
+def test_results_of_custom_tools_are_left_out_first() -> None:
+    """The old result of a custom tool is replaced like that of a function."""
+    made = compact_messages([{"role": "user", "content": "the task"}, *items(5, reasoning=False)], 2_500)
+    assert [each["output"] == OMITTED_TEXT for each in made if "output" in each] == [True, True, False, False, False]
+
+
+def test_the_last_request_of_the_user_stays() -> None:
+    """What the user asked for last stays, although the model has worked on it for long; earlier requests do not."""
+    asked = [{"role": "user", "content": text} for text in ("the task", "a question", "another task")]
+    work = [{"role": "assistant", "content": str(number)} for number in range(9)]
+    made = compact_messages([asked[0], work[0], asked[1], work[1], asked[2], *work], 100)
+    assert [made[0], *made[2:]] == [asked[0], asked[2], *work[-RECENT_MESSAGES:]]
+    assert "6 earlier messages" in str(made[1])
+    assert with_summary([asked[0], *work, asked[2], *work], "so")[2:] == [asked[2], *work[-RECENT_MESSAGES:]]
 
 
 def test_a_long_text_is_cut_in_its_middle_if_that_is_allowed() -> None:

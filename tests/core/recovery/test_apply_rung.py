@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.conversation.compaction import DUPLICATE_TEXT, OMITTED_TEXT, RECENT_MESSAGES, count_characters
+from rung.core.conversation.compaction import DUPLICATE_TEXT, OMITTED_TEXT, count_characters
+from rung.core.conversation.kept_messages import RECENT_MESSAGES
 from rung.core.domain import events as ev
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident

@@ -1,8 +1,8 @@
 """Compact a conversation to a target size, step by step, the least harmful step first.
 
-Tool calls and their results stay paired. The system prompt and the task stay, and recent messages are unchanged until the
-last steps: then the tool results among them are clipped and, if that is allowed, the longest texts. Tool results are
-recognized in content blocks, in messages with the role `tool`, and as separate items (Responses API).
+Tool calls and their results stay paired. What `kept_messages` names is unchanged until the last steps: then the tool
+results among it are clipped and, if that is allowed, the longest texts. Tool results are recognized in content blocks, in
+messages with the role `tool`, and as separate items (Responses API).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import clip
+from rung.core.conversation.kept_messages import RECENT_MESSAGES, block_type, is_result_item, is_system, kept_indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     Message = Mapping[str, Any]
 
-RECENT_MESSAGES: Final = 6  # latest messages, which most steps leave unchanged
 OMITTED_TEXT: Final = "[left out to save context]"
 DUPLICATE_TEXT: Final = "[left out: the same result appears again below]"
 _MIN_STUBBED_CHARACTERS: Final = 200  # a shorter result is not worth replacing
@@ -69,42 +69,22 @@ SUMMARY_PROMPT: Final = (
 
 
 def summarizable_text(messages: Sequence[Message]) -> str:
-    """Return the messages between the task and the latest ones as text to summarize."""
-    _, middle, _ = _split(messages)
-    return clip(json.dumps(middle, ensure_ascii=False, default=repr), _MAX_SUMMARIZED_CHARACTERS)
+    """Return the messages that a summary replaces, as text to summarize."""
+    kept = kept_indices(messages)
+    old = [each for index, each in enumerate(messages) if index not in kept]
+    return clip(json.dumps(old, ensure_ascii=False, default=repr), _MAX_SUMMARIZED_CHARACTERS)
 
 
 def with_summary(messages: Sequence[Message], summary: str) -> list[Message]:
-    """Return the system prompt and the task, a summary of the messages in between, and the latest messages."""
-    message = {"role": "user", "content": f"[Summary of the messages in between]\n{summary}"}
-    kept, _, latest = _split(messages)
-    return [*kept, message, *latest]
+    """Return the messages that stay, and a summary where the first of the others was."""
+    return _with_marker(messages, kept_indices(messages), f"[Summary of the messages in between]\n{summary}")
 
 
-def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message], list[Message]]:
-    """Return the system prompt with the task, the messages in between, and the latest messages.
-
-    The latest ones do not begin with a result whose call is in between.
-    """
-    start = max(0, len(messages) - RECENT_MESSAGES)
-    while start > 0 and _belongs_to_previous(messages[start]):
-        start -= 1
-    task = next((index for index, each in enumerate(messages) if not _is_system(each)), 0)
-    old = list(enumerate(messages[:start]))
-    kept = [each for index, each in old if index <= task or _is_system(each)]
-    return kept, [each for index, each in old if index > task and not _is_system(each)], list(messages[start:])
-
-
-def _is_system(message: Message) -> bool:
-    return message.get("role") in ("system", "developer")
-
-
-def _belongs_to_previous(message: Message) -> bool:
-    """Whether a message needs the one before it: a result, or a call after its reasoning."""
-    if message.get("role") == "tool" or message.get("type") in ("function_call_output", "function_call"):
-        return True
-    content = message.get("content")
-    return isinstance(content, list) and any(_block_type(block) == "tool_result" for block in content)
+def _with_marker(messages: Sequence[Message], kept: set[int], text: str) -> list[Message]:
+    """Return the messages that stay, with a message of this text where the first of the others was."""
+    gap = next((index for index in range(len(messages)) if index not in kept), len(messages))
+    marker = {"role": "user", "content": text}
+    return [*messages[:gap], marker, *(messages[index] for index in range(gap, len(messages)) if index in kept)]
 
 
 def count_characters(messages: Sequence[Message]) -> int:
@@ -140,31 +120,31 @@ def _drop_old_media(messages: list[Message]) -> list[Message]:
 
 
 def _clip_old_messages(messages: list[Message]) -> list[Message]:
-    """Clip old messages to their head and tail; the system prompt and the task stay."""
-    kept, middle, latest = _split(messages)
-    return [*kept, *map(_clip_message, middle), *latest]
+    """Clip old messages to their head and tail."""
+    kept = kept_indices(messages)
+    return [each if index in kept else _clip_message(each) for index, each in enumerate(messages)]
 
 
 def _elide_old_turns(messages: list[Message]) -> list[Message]:
-    """Leave the messages between the task and the latest ones out."""
-    kept, middle, latest = _split(messages)
-    if len(middle) < _MIN_ELIDED_MESSAGES:
+    """Leave old messages out."""
+    kept = kept_indices(messages)
+    count = len(messages) - len(kept)
+    if count < _MIN_ELIDED_MESSAGES:
         return messages
-    marker = {"role": "user", "content": f"[{len(middle)} earlier messages left out to save context]"}
-    return [*kept, marker, *latest]
+    return _with_marker(messages, kept, f"[{count} earlier messages left out to save context]")
 
 
 def _elide_longest_texts(messages: list[Message], target: int) -> list[Message]:
     """Cut the middle of the longest texts, one after the other, until the messages fit; system prompts stay."""
     texts = sorted(
-        {text for each in messages if not _is_system(each) for text in _texts_of(each)}, key=len, reverse=True
+        {text for each in messages if not is_system(each) for text in _texts_of(each)}, key=len, reverse=True
     )
     for text in texts[:_MAX_ELIDED_TEXTS]:
         excess = count_characters(messages) - target
         if excess <= 0:
             break
         shorter = clip(text, max(_CLIPPED_CHARACTERS, len(text) - excess))
-        messages = [each if _is_system(each) else _with_text(each, text, shorter) for each in messages]
+        messages = [each if is_system(each) else _with_text(each, text, shorter) for each in messages]
     return messages
 
 
@@ -173,7 +153,7 @@ def _texts_of(message: Message) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else []
-    return [str(block.get("text", "")) for block in blocks if _block_type(block) in _TEXT_TYPES]
+    return [str(block.get("text", "")) for block in blocks if block_type(block) in _TEXT_TYPES]
 
 
 def _with_text(message: Message, text: str, replacement: str) -> Message:
@@ -186,7 +166,7 @@ def _with_text(message: Message, text: str, replacement: str) -> Message:
 
 
 def _with_block_text(block: Any, text: str, replacement: str) -> Any:
-    if _block_type(block) in _TEXT_TYPES and block.get("text") == text:
+    if block_type(block) in _TEXT_TYPES and block.get("text") == text:
         return {**block, "text": replacement}
     return block
 
@@ -206,7 +186,7 @@ def _map_results(message: Message, shorten: Callable[[Any], Any]) -> Message:
     """Return the message with `shorten` applied to the contents of its tool results."""
     if message.get("role") == "tool" and "content" in message:
         return {**message, "content": shorten(message["content"])}
-    if message.get("type") == "function_call_output" and "output" in message:
+    if is_result_item(message) and "output" in message:
         return {**message, "output": shorten(message["output"])}
     content = message.get("content")
     if not isinstance(content, list):
@@ -224,13 +204,9 @@ def _without_media(message: Message) -> Message:
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    kind = "input_text" if any(_block_type(block).startswith("input_") for block in content) else "text"
+    kind = "input_text" if any(block_type(block).startswith("input_") for block in content) else "text"
     stub = {"type": kind, "text": OMITTED_TEXT}
-    return {**message, "content": [stub if _block_type(block) in _MEDIA_TYPES else block for block in content]}
-
-
-def _block_type(block: Any) -> str:
-    return str(block.get("type", "")) if isinstance(block, Mapping) else ""
+    return {**message, "content": [stub if block_type(block) in _MEDIA_TYPES else block for block in content]}
 
 
 def _clip_message(message: Message) -> Message:
@@ -243,6 +219,6 @@ def _clip_message(message: Message) -> Message:
 
 
 def _clip_block(block: Any) -> Any:
-    if _block_type(block) in _TEXT_TYPES:
+    if block_type(block) in _TEXT_TYPES:
         return {**block, "text": clip(str(block.get("text", "")), _CLIPPED_CHARACTERS)}
     return block
