@@ -18,6 +18,7 @@ from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
 from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.spend_limits import SpendLimits
+from rung.core.policy.stalls import StallLimits
 from rung.core.policy.stop_settings import StopSettings
 from rung.detectors.loop_settings import LoopSettings
 from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings
@@ -107,6 +108,9 @@ def pages() -> dict[str, str]:
         table(("key", "default"), _defaults(Backoff)),
         "### `budget`",
         doc(Budget),
+        "### `stalls`",
+        doc(StallLimits),
+        table(("key", "default"), _defaults(StallLimits)),
         "### `models`",
         doc(Model),
         _keys(Model),
@@ -164,6 +168,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         "name": "name of the template",
         "retry": codes(kind for kind in type(next(iter(DEFAULT_RETRY))) if kind in DEFAULT_RETRY),
         "backoff": "see below",
+        "stalls": "see below",
         "budget": _BY_LADDER,
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
@@ -211,7 +216,7 @@ def _flat(policy: Policy) -> dict[str, str]:
         value = getattr(policy, field.name)
         if field.name in ("name", "ladder"):
             continue
-        if isinstance(value, Backoff | Budget):
+        if isinstance(value, Backoff | Budget | StallLimits):
             flat |= {f"{field.name}.{part.name}": _value(getattr(value, part.name)) for part in fields(value)}
         elif isinstance(value, frozenset):
             flat[field.name] = "default" if value == DEFAULT_RETRY else codes(sorted(value)) or "none"

@@ -9,6 +9,7 @@ from rung.detectors.output import OutputSpec, check_output
 from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.stalls import durations_of, stalled
 from rung.detectors.step import Step
+from rung.engine.attempt_api import report_progress
 
 __all__ = [
     "ContextMonitor",
@@ -23,5 +24,6 @@ __all__ = [
     "durations_of",
     "judge_case",
     "model_judge",
+    "report_progress",
     "stalled",
 ]

@@ -252,3 +252,26 @@ def test_stalls_by_the_journals_history(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert [json.loads(line)["incident"] for line in done.output.splitlines()] == ["slow"]
     assert invoke("detect", "stalls", "--journal", str(path), "--project", "none").exit_code == 0
+
+
+HANGS_WHEN_KNOWN = """
+import pathlib, sys, time
+mark = pathlib.Path(sys.argv[1])
+runs = int(mark.read_text()) + 1 if mark.exists() else 1
+mark.write_text(str(runs))
+if runs == 2:
+    time.sleep(60)
+print("fine")
+"""
+
+
+def test_a_silent_command_enters_the_ladder(tmp_path: Path) -> None:
+    """A command that is silent for longer than it took before is ended as stalled and nudged, without `rung detect`."""
+    (tmp_path / "rung.toml").write_text("[policy]\nstalls = { samples = 1, min_seconds = 3, factor = 1 }\n")
+    command = ("--", script(tmp_path / "agent", HANGS_WHEN_KNOWN), str(tmp_path / "mark"))
+    assert run(*command, cwd=tmp_path).returncode == 0
+    done = run(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "stalled" in done.stderr
+    assert "longer than similar attempts have taken" in done.stderr
+    assert done.stdout == "fine\n"

@@ -531,3 +531,14 @@ def test_without_a_journal(world: World) -> None:
     done = world.run("--no-journal")
     assert done.returncode == 0
     assert not done.stderr.startswith("run ")
+
+
+def test_a_silent_stage_enters_the_ladder(world: World) -> None:
+    """A stage that is silent for longer than it took in earlier runs is ended as stalled, and a fresh agent is started."""
+    policy = {"stalls": {"samples": 1, "min_seconds": 3.0, "factor": 1.0}}
+    world.write({"id": "a"}, policy=policy)
+    world.answers("a", {"says": "one"}, {"sleep": 60}, {"says": "two"})
+    assert world.run("--json").returncode == 0
+    done = world.run("--json")
+    assert done.returncode == 0, done.stderr
+    assert "stalled" in done.stdout

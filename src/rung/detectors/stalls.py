@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.events import AttemptSucceeded, Opened
 from rung.core.domain.failures import Kind, Phase
+from rung.core.policy.stalls import overdue_after
 from rung.detectors.finding import Finding
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_DURATIONS: Final = 200  # per kind of task
 MAX_KINDS: Final = 100
+USUAL_SHARE: Final = 0.95  # of earlier durations that are at most the usual one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +47,8 @@ class StallThresholds:
 
     def limit(self, durations: Iterable[float]) -> float:
         """Return the time limit in seconds for a task, given earlier durations of its kind."""
-        ordered = sorted(durations)
-        if len(ordered) < self.samples:
-            return self.default_seconds
-        usual = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
-        return min(self.max_seconds, max(self.min_seconds, self.factor * usual))
+        limit = overdue_after(durations, factor=self.factor, samples=self.samples, share=USUAL_SHARE)
+        return self.default_seconds if limit is None else min(self.max_seconds, max(self.min_seconds, limit))
 
 
 class ToolDurations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
@@ -10,6 +10,9 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, is_number
 from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK
 from rung.engine.timeouts.attempt_reports import listeners
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_STEP_CHARS: Final = 500
 
@@ -51,9 +54,28 @@ def mark_side_effect() -> None:
     report from a thread without the context counts for the blocking calls that run in the main thread.
     """
     run = CURRENT.get()
+    if run is not None:
+        run.note_progress()
     while run is not None:
         run.has_visible_effects = True
         run = run.parent
     now = SYSTEM_CLOCK.now()
     for buffer in listeners():
         buffer.last_report_at = buffer.side_effect_at = now
+
+
+def report_progress() -> None:
+    """Report that the running attempt is at work: it is not stalled, however long it takes."""
+    run = CURRENT.get()
+    if run is not None:
+        run.note_progress()
+
+
+def progress_reporter() -> Callable[[], None]:
+    """Return `report_progress` for the running attempt, to be called from a thread without its context."""
+    run = CURRENT.get()
+    return _ignore if run is None else run.note_progress
+
+
+def _ignore() -> None:
+    return

@@ -127,6 +127,15 @@ class Remedies(Protocol):
 
 
 @runtime_checkable
+class AttemptHistory(Protocol):
+    """Journal that knows how long similar attempts have taken."""
+
+    def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
+        """Return the seconds of the latest successful attempts at tasks of this incident's kind. May block."""
+        ...
+
+
+@runtime_checkable
 class ProjectScope(Protocol):
     """Journal that belongs to a project."""
 
@@ -141,6 +150,7 @@ class JournalPorts(NamedTuple):
     back_pressure: BackPressure | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
+    history: AttemptHistory | None = None
     project: str = ""
 
     @classmethod
@@ -154,6 +164,7 @@ class JournalPorts(NamedTuple):
             journal if isinstance(journal, BackPressure) else None,
             journal if isinstance(journal, Interventions) else None,
             journal if isinstance(journal, Remedies) else None,
+            journal if isinstance(journal, AttemptHistory) else None,
             journal.project if isinstance(journal, ProjectScope) else "",
         )
 

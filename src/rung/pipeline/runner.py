@@ -175,6 +175,7 @@ class PipelineRun:
             prompt=stage_prompt(self._prompts[stage.id], dict(sorted(dependencies.items()))),
             max_turns=stage.turns,
             idempotent=stage.idempotent,
+            task=f"{self.pipeline.name}/{stage.id}",
         )
         ports: RunPorts = {
             "check": self._output_check(stage),

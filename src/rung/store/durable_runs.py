@@ -299,6 +299,10 @@ class DurableRunLease:
         """Return the rung that resolved this failure before."""
         return self.runs.journal.suggest_rung(project, failure)
 
+    def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
+        """Return the durations of successful attempts at tasks of this incident's kind."""
+        return self.runs.journal.similar_durations(incident, model, agent)
+
     # -- the lease ------------------------------------------------------------------------------------
 
     def __enter__(self) -> DurableRunLease:

@@ -118,11 +118,13 @@ class OutputReader:
         *,
         keep: bool = False,
         on_closed: Callable[[], object] | None = None,
+        on_output: Callable[[], object] | None = None,
     ) -> None:
         assert pipe is not None  # noqa: S101  # opened as a pipe
         self._pipe = pipe
         self._show = show
         self._on_closed = on_closed
+        self._on_output = on_output
         self.is_closed = False  # the output cannot be shown any more
         self._head_size, self._tail_size = (0, tail) if tail else (MAX_TEXT_BYTES // 2, MAX_TEXT_BYTES // 2)
         self._head, self._tail = bytearray(), bytearray()
@@ -135,6 +137,8 @@ class OutputReader:
         with self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65_536):
                 self._size += len(chunk)
+                if self._on_output is not None:
+                    self._on_output()
                 room = self._head_size - len(self._head)
                 self._head += chunk[:room]
                 self._tail += chunk[room:] if room > 0 else chunk

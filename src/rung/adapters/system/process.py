@@ -23,6 +23,7 @@ from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
 from rung.core.text.json_in_text import parse_json_object
+from rung.engine.attempt_api import progress_reporter
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
 if TYPE_CHECKING:
@@ -145,10 +146,16 @@ class RunningProcess:
         try:
             with deferred_signals():  # one between the start and the guardian's word would leave the command behind
                 self.process = self._start(argv, stdin, guard=own_group and guard, **places)
+                progress = progress_reporter()
                 self._output = OutputReader(
-                    self.process.stdout, show_output, keep, keep=keep_bytes, on_closed=self.terminate
+                    self.process.stdout,
+                    show_output,
+                    keep,
+                    keep=keep_bytes,
+                    on_closed=self.terminate,
+                    on_output=progress,
                 )
-                self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES)
+                self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES, on_output=progress)
                 if stdin is not None:
                     chunks = (stdin.encode("utf-8", "surrogateescape"),) if isinstance(stdin, str) else stdin
                     threading.Thread(target=_feed, args=(self.process.stdin, chunks), daemon=True).start()

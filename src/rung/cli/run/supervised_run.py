@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rung.engine.recover import RunPorts
     from rung.store.journal.journal import Journal
 
+MAX_TASK_CHARS: Final = 240  # of the command, which names the kind of task
 INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
 
 
@@ -61,7 +63,12 @@ class SupervisedRun:
         run_id, process = self._claim("ask" in ports)
         model = self.policy.models[0].name if self.policy.models else ""
         request = Request(
-            prompt=self._text, model=model, params={"stdin": self._text}, agent="", idempotent=self._is_idempotent
+            prompt=self._text,
+            model=model,
+            params={"stdin": self._text},
+            agent="",
+            idempotent=self._is_idempotent,
+            task=shlex.join(self.agents[""])[:MAX_TASK_CHARS],
         )
         attempt: Any = self._attempt(process)
         attempt = hooked(attempt, self.hooks, log=log_path()) if self.hooks else attempt

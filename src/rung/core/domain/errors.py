@@ -9,6 +9,7 @@ RungError                        base of all errors that reach a caller; picklab
 │   └── HttpxErrorResponse       an HTTP error response: adapters/frameworks/httpx_transport
 ├── CircuitOpenError             the circuit is open, the attempt was not made; never transient
 ├── AttemptTimeout               the attempt was interrupted at its time limit (also a TimeoutError)
+│   └── AttemptStalled           it showed no progress for longer than similar attempts have taken
 ├── StoreError                   a journal or a crew's table cannot be used
 │   ├── JournalReadOnly          the journal can be read, but not written
 │   ├── StoreDamaged             a stored text or event cannot be read
@@ -178,6 +179,15 @@ class AttemptTimeout(RungError, TimeoutError):
         self.left_behind = left_behind
         left = "; it did not stop and was left behind" * left_behind
         super().__init__(f"the {what} timed out after {seconds:g} s{left}")
+
+
+class AttemptStalled(AttemptTimeout):
+    """Rung interrupted an attempt that showed no progress for longer than similar attempts have taken."""
+
+    def __init__(self, seconds: float, *, left_behind: bool = False) -> None:
+        super().__init__(seconds, left_behind=left_behind)
+        left = "; it did not stop and was left behind" * left_behind
+        self.args = (f"no sign of progress for {seconds:.0f} s, longer than similar attempts have taken{left}",)
 
 
 class FileError(ConfigError):

@@ -21,7 +21,8 @@ class Request:
     """Input of an attempt: a prompt or messages, the target model and agent, limits and parameters.
 
     `recovery` is the text that a rung added; it is already part of `prompt` or `messages`. `idempotent` says that the
-    request may be repeated after a side effect.
+    request may be repeated after a side effect. `task` names the kind of task, where the prompt does not show it: reports
+    and the history of durations group by it.
     """
 
     prompt: str = ""
@@ -33,6 +34,7 @@ class Request:
     params: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMS)
     recovery: str = ""
     idempotent: bool = False
+    task: str = ""
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_turns"):
@@ -70,7 +72,7 @@ def json_digest(document: Any) -> str:
     return short_hash(_encode_json(_to_json_types(document)), 8)
 
 
-_DIGEST_FIELDS: Final = tuple(sorted(f.name for f in fields(Request) if f.name != "idempotent"))
+_DIGEST_FIELDS: Final = tuple(sorted(f.name for f in fields(Request) if f.name not in ("idempotent", "task")))
 _digest_values: Final = attrgetter(*_DIGEST_FIELDS)
 _encode_json: Final = json.JSONEncoder(sort_keys=True).encode  # created once: used for every request
 _JSON_TYPES: Final = (str, int, float, NoneType)

@@ -106,7 +106,7 @@ def parse_policy(table: object, where: str = "policy", base: Policy | None = Non
     check_keys(source, POLICY_KEYS, where)
     try:
         policy = _base_policy(source, base)
-        for part in ("backoff", "budget"):
+        for part in ("backoff", "budget", "stalls"):
             if part in source:
                 source[part] = _override(getattr(policy, part), source[part], part)
         caps = {key: source[key] for key in _BUDGET_KEYS if key in source}
@@ -216,7 +216,7 @@ def parse_policy_file(table: object, limits: Table | None = None) -> PolicyBook:
 
 
 def merge_tables(*tables: Table) -> Table:
-    """Merge policy tables: later keys override earlier ones; `backoff`, `budget` and `prompts` are merged key by key."""
+    """Merge policy tables: later keys override earlier ones; `backoff`, `budget`, `stalls` and `prompts` are merged key by key."""
     merged: Table = {}
     for table in tables:
         caps = {key: table[key] for key in _BUDGET_KEYS if key in table}
@@ -224,7 +224,7 @@ def merge_tables(*tables: Table) -> Table:
         if caps:
             settings["budget"] = {**_as_table(settings.get("budget", {})), **caps}
         for key, value in settings.items():
-            is_nested = key in ("backoff", "budget", "prompts") and key in merged
+            is_nested = key in ("backoff", "budget", "stalls", "prompts") and key in merged
             merged[key] = {**_as_table(merged[key]), **_as_table(value)} if is_nested else value
     return merged
 

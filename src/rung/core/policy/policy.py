@@ -33,6 +33,7 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.stalls import StallLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +114,11 @@ class Policy:
         optional(POSITIVE_SECONDS),
         "Time limit of one attempt. Left out: only the limits of its rung and of the incident apply.",
         default=None,
+    )
+    stalls: StallLimits = setting(
+        _part_type(StallLimits),
+        "When an attempt without progress is ended as `stalled`, by the journal's history of similar attempts.",
+        default_factory=StallLimits,
     )
     auto_escalate: bool = setting(FLAG, "Whether the next model up may take over without approval.", default=True)
     escalate_after: int = setting(

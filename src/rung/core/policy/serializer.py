@@ -41,6 +41,7 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     table["models"] = [asdict(model) for model in policy.models]
     table["backoff"] = asdict(policy.backoff)
     table["budget"] = asdict(policy.budget)
+    table["stalls"] = asdict(policy.stalls)
     return {key: _plain(value) for key, value in table.items()}
 
 

@@ -57,7 +57,7 @@ async def adrive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) ->
 
 def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     try:
-        return sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds), None
+        return sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience), None
     except Exception as error:  # the failure of an attempt becomes a value here
         return None, error
 
@@ -66,7 +66,7 @@ async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     from rung.engine.timeouts.thread_timeout import acall_with_timeout
 
     try:
-        return await acall_with_timeout(attempt, (run.incident.request,), run.seconds), None
+        return await acall_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience), None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error
 

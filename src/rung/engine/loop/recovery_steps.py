@@ -106,6 +106,7 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
         return run.record_error(run.deadline_error())
     if run.pending_append is not None:
         yield from _await_persisted(run)
+    run.watch_progress()
     if run.attempt_recorder is not None:
         yield from _call(run, "journal", run.attempt_recorder.attempt_started)
     value, error = yield ATTEMPT

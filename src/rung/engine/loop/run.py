@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from functools import partial
 from random import random
 from threading import get_ident
 from time import monotonic
@@ -20,6 +21,7 @@ from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.ports import EPOCH, SystemClock
 from rung.engine.timeouts.attempt_reports import MAIN_THREAD_REPORTS, any_since, collect, listeners
+from rung.engine.timeouts.patience import Patience
 from rung.engine.timeouts.sync_timeout import MAIN_THREAD_ID
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
+        AttemptHistory,
         AttemptHooks,
         AttemptRecorder,
         BackPressure,
@@ -86,6 +89,7 @@ class RecoveryRun:
     back_pressure: BackPressure | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
+    history: AttemptHistory | None = None
     has_observers: bool = False  # there is a journal or a listener to publish to
     operator: Operator | None = None
     check: ResultValidator | None = None
@@ -110,6 +114,7 @@ class RecoveryRun:
     previous_decision: ev.Decision | None = None  # the decision before the active one
     began: float = 0.0
     seconds: float | None = None  # time limit of the running attempt
+    patience: Patience | None = None  # with the running attempt, by the history of similar ones
     attempt_made: bool = True
     is_async: bool = False  # the attempts are coroutines
     reports_since: float = _NEVER  # reports without a run since this time may belong to the running attempt
@@ -214,6 +219,25 @@ class RecoveryRun:
             self.breaker = self.breakers.get(key)
         return key
 
+    def watch_progress(self) -> None:
+        """Give the attempt that begins as much patience as the history of similar attempts allows."""
+        history, request, limits = self.history, self.incident.request, self.policy.stalls
+        self.patience = None
+        if history is None or request is None or not limits.enabled:
+            return
+        if self.seconds is None or self.seconds > limits.min_seconds:
+            self.patience = Patience(
+                limits, partial(history.similar_durations, self.incident.id, request.model, request.agent)
+            )
+
+    def note_progress(self) -> None:
+        """Note that the running attempt is at work, here and in the enclosing recoveries."""
+        run: RecoveryRun | None = self
+        while run is not None:
+            if run.patience is not None:
+                run.patience.note_progress()
+            run = run.parent
+
     def deadline_error(self) -> AttemptTimeout:
         """Return the error of an attempt that is not made because the deadline has passed."""
         self.attempt_made = False
@@ -226,6 +250,7 @@ class RecoveryRun:
 
     def record_report(self, **report: Any) -> None:
         """Record a report of the running attempt in this run and the enclosing ones, if they are durable."""
+        self.note_progress()
         run: RecoveryRun | None = self
         while run is not None:
             if run.attempt_recorder is not None:

@@ -12,12 +12,13 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from rung.core.domain.errors import AttemptTimeout
 from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, install
-from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS
+from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS, limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
+
+    from rung.engine.timeouts.patience import Patience
 
 T = TypeVar("T")
 Task = asyncio.Task[Any]
@@ -26,6 +27,7 @@ Task = asyncio.Task[Any]
 RUNNING: Final[dict[object, tuple[float, Task | None, int]]] = {}
 # Time for the `finally` blocks of a cancelled attempt, before it is left behind.
 CANCEL_GRACE_SECONDS: Final = 2.0
+MAX_TIMER_SECONDS: Final = 3_600.0  # an event loop cannot wait for ever
 # Attempts that ignored both a cancellation and being closed. Nothing resumes them.
 LEFT_BEHIND: Final[list[object]] = []
 # Attempts that this module has cancelled, and the number of cancellations that their task had before.
@@ -39,25 +41,30 @@ current_task_of: Callable[[asyncio.AbstractEventLoop], Task | None] = (
 )
 
 
-async def await_with_timeout(work: Awaitable[T], seconds: float | None) -> T:
-    """Await `work` and raise AttemptTimeout after `seconds`. A cancellation by the caller propagates."""
-    if seconds is None:
+async def await_with_timeout(work: Awaitable[T], seconds: float | None, patience: Patience | None = None) -> T:
+    """Await `work` and raise AttemptTimeout after `seconds`, or AttemptStalled when the patience is over.
+
+    A cancellation by the caller propagates.
+    """
+    if seconds is None and patience is None:
         return await work
     sweeper, task = current_sweeper(), asyncio.current_task()
     leavable = LeavableAwait(work)
-    RUNNING[leavable] = (monotonic() + seconds, task, 0 if task is None else task.cancelling())
-    timer = None
-    if seconds < WATCHDOG_POLL_SECONDS:
-        timer = sweeper.loop.call_later(max(0.0, seconds), sweeper.cancel_overdue, leavable)
+    end = float("inf") if seconds is None else monotonic() + seconds
+    RUNNING[leavable] = (end, task, 0 if task is None else task.cancelling())
+    if seconds is not None and seconds < WATCHDOG_POLL_SECONDS:
+        sweeper.cancel_at(leavable, end)
+    if patience is not None:
+        sweeper.cancel_when_stalled(leavable, patience)
     try:
         return await leavable
     except asyncio.CancelledError:
         if cancelled_by_us(leavable, task):
-            raise AttemptTimeout(seconds, left_behind=leavable.is_left) from None
+            raise limit_error(seconds, patience, left_behind=leavable.is_left) from None
         raise
     finally:
         del RUNNING[leavable]
-        if timer is not None:
+        for timer in leavable.timers.values():
             timer.cancel()
         cancelled_by_us(leavable, task)
 
@@ -69,11 +76,12 @@ class LeavableAwait(Generic[T]):
     that as well, it is never resumed again.
     """
 
-    __slots__ = ("_steps", "is_left")
+    __slots__ = ("_steps", "is_left", "timers")
 
     def __init__(self, work: Awaitable[T]) -> None:
         self._steps: Any = work.__await__()
         self.is_left = False
+        self.timers: dict[str, asyncio.TimerHandle] = {}
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self  # has what `await` needs of a generator
@@ -140,6 +148,19 @@ class TimeoutSweeper:
             elif work not in OVERDUE:
                 self.cancel_overdue(work)
         self.loop.call_later(next_sweep - now, self.sweep_now)
+
+    def cancel_at(self, work: LeavableAwait[Any], deadline: float) -> None:
+        """Cancel an attempt at its deadline with a timer of its own."""
+        left = max(0.0, deadline - monotonic())
+        work.timers["limit"] = self.loop.call_later(left, self.cancel_overdue, work)
+
+    def cancel_when_stalled(self, work: LeavableAwait[Any], patience: Patience) -> None:
+        """Cancel an attempt when the patience with it is over, which moves with its progress."""
+        if patience.is_over():
+            self.cancel_overdue(work)
+            return
+        left = min(max(0.0, patience.deadline() - monotonic()), MAX_TIMER_SECONDS)
+        work.timers["stall"] = self.loop.call_later(left, self.cancel_when_stalled, work, patience)
 
     def cancel_overdue(self, work: object) -> None:
         """Cancel an attempt whose time is over, and leave it behind if it has not ended after the grace."""

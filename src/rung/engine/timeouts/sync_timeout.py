@@ -19,12 +19,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
-from rung.core.domain.errors import AttemptTimeout
+from rung.core.domain.errors import AttemptStalled, AttemptTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.core.policy.breaker import Breaker
+    from rung.engine.timeouts.patience import Patience
 
 T = TypeVar("T")
 
@@ -62,6 +63,8 @@ class TimeoutWatchdog:
 
     def __init__(self) -> None:
         self.deadlines: list[float] = []
+        # Deadlines that move with the progress of their attempt, by identity. The entry keeps its deadline alive.
+        self._moving: dict[int, tuple[float, Callable[[], float]]] = {}
         self._wake_at = _NEVER
         self._resignal_at = 0.0
         # Held while the watchdog may sleep. An Event has a lock in Python code, and an AttemptInterrupt raised while
@@ -110,6 +113,18 @@ class TimeoutWatchdog:
         self._breakers.add(breaker)
         breaker.fast_path_thread = MAIN_THREAD_ID
 
+    def move(self, deadline: float, current: Callable[[], float]) -> None:
+        """Let a deadline be what `current` returns, from now on."""
+        self._moving[id(deadline)] = (deadline, current)
+
+    def settle(self, deadline: float) -> None:
+        """Forget a deadline that moves."""
+        self._moving.pop(id(deadline), None)
+
+    def _moved(self, deadline: float) -> float:
+        moving = self._moving.get(id(deadline)) if self._moving else None
+        return deadline if moving is None else moving[1]()
+
     def wake_before(self, deadline: float) -> None:
         """Wake the watchdog if it would sleep past this deadline."""
         if deadline < self._wake_at:
@@ -134,7 +149,7 @@ class TimeoutWatchdog:
         while True:
             self._wake_at = _NEVER  # an attempt that starts during this round may be missed: it must wake the watchdog
             now = monotonic()
-            deadlines = self.deadlines.copy()
+            deadlines = [self._moved(at) for at in self.deadlines.copy()]
             soon = [at for at in deadlines if at > now]
             if self.is_displaced:
                 self._disable_fast_paths()
@@ -159,7 +174,7 @@ class TimeoutWatchdog:
             self.wake_before(0.0)
         else:
             for depth, deadline in enumerate(self.deadlines):
-                if deadline <= now:
+                if deadline <= now and self._moved(deadline) <= now:
                     raise AttemptInterrupt(depth)
         if self._previous_handler is not None:
             self._previous_handler(number, frame)
@@ -177,18 +192,23 @@ def can_interrupt_here() -> bool:
     return not displaced
 
 
-def call_with_timeout(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None) -> T:
-    """Call a function and raise AttemptTimeout after `seconds`."""
-    if seconds is None:
+def call_with_timeout(
+    function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None, patience: Patience | None = None
+) -> T:
+    """Call a function and raise AttemptTimeout after `seconds`, or AttemptStalled when the patience is over."""
+    if seconds is None and patience is None:
         return function(*arguments)
     if threading.get_ident() != MAIN_THREAD_ID or not WATCHDOG.is_ready():
         if not can_interrupt_here():
-            return _call_in_thread(function, arguments, seconds)
+            return _call_in_thread(function, arguments, seconds, patience)
         WATCHDOG.start()
-    deadline = monotonic() + seconds
+    end = deadline = _NEVER if seconds is None else monotonic() + seconds
+    if patience is not None:
+        deadline = min(end, patience.deadline()) + 0.0  # an object of its own, known by its identity
+        WATCHDOG.move(deadline, lambda: min(end, patience.deadline()))
     try:
         WATCHDOG.deadlines.append(deadline)
-        if seconds < WATCHDOG_POLL_SECONDS:
+        if deadline - monotonic() < WATCHDOG_POLL_SECONDS:
             WATCHDOG.wake_before(deadline)
         value = function(*arguments)
         WATCHDOG.deadlines.pop()
@@ -196,10 +216,25 @@ def call_with_timeout(function: Callable[..., T], arguments: tuple[Any, ...], se
     except AttemptInterrupt as overdue:
         if unwatch(deadline) != overdue.depth:
             raise
-        raise AttemptTimeout(seconds) from None
+        raise limit_error(seconds, patience) from None
     except BaseException:
         unwatch(deadline)
         raise
+    finally:
+        if patience is not None:
+            WATCHDOG.settle(deadline)
+
+
+def limit_error(seconds: float | None, patience: Patience | None, *, left_behind: bool = False) -> AttemptTimeout:
+    """Return the error of an attempt that was interrupted: stalled, or at its time limit."""
+    if patience is not None and patience.seconds is not None and patience.is_over():
+        return AttemptStalled(patience.seconds, left_behind=left_behind)
+    return AttemptTimeout(seconds or 0.0, left_behind=left_behind)
+
+
+def seconds_until(end: float, patience: Patience | None) -> float:
+    """Return the seconds until a time limit, or until the patience is over, as far as is known now."""
+    return (end if patience is None else min(end, patience.deadline())) - monotonic()
 
 
 def unwatch(deadline: float) -> int:
@@ -222,7 +257,9 @@ def _is_unwatching(frame: Any) -> bool:
     return frame is not None
 
 
-def _call_in_thread(function: Callable[..., T], arguments: tuple[Any, ...], seconds: float) -> T:
+def _call_in_thread(
+    function: Callable[..., T], arguments: tuple[Any, ...], seconds: float | None, patience: Patience | None
+) -> T:
     from contextvars import copy_context
 
     context = copy_context()
@@ -239,9 +276,11 @@ def _call_in_thread(function: Callable[..., T], arguments: tuple[Any, ...], seco
 
     thread = threading.Thread(target=work, name="rung-attempt", daemon=True)
     thread.start()
-    ended.wait(seconds)
+    end = _NEVER if seconds is None else monotonic() + seconds
+    while (left := seconds_until(end, patience)) > 0 and not ended.wait(min(left, threading.TIMEOUT_MAX)):
+        continue
     if not result:
-        raise AttemptTimeout(seconds, left_behind=True)
+        raise limit_error(seconds, patience, left_behind=True)
     ok, value = result.pop()
     if ok:
         return value  # type: ignore[no-any-return]  # the function's own return type

@@ -14,26 +14,31 @@ from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rung.core.domain.errors import AttemptTimeout
 from rung.engine.timeouts.async_timeout import await_with_timeout
+from rung.engine.timeouts.sync_timeout import limit_error, seconds_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rung.engine.timeouts.patience import Patience
 
-async def acall_with_timeout(function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None) -> Any:
-    """Call a function or coroutine function and raise AttemptTimeout after `seconds`.
+
+async def acall_with_timeout(
+    function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None, patience: Patience | None = None
+) -> Any:
+    """Call a function or coroutine function. Raise AttemptTimeout after `seconds`, AttemptStalled without patience left.
 
     Without a limit, a plain function is called in the event loop, as the caller would.
     """
-    if seconds is None or _is_coroutine_function(function):
+    if (seconds is None and patience is None) or _is_coroutine_function(function):
         value = function(*arguments)
-        return await await_with_timeout(value, seconds) if hasattr(value, "__await__") else value
+        return await await_with_timeout(value, seconds, patience) if hasattr(value, "__await__") else value
     began = monotonic()
-    value = await _call_in_thread(function, arguments, seconds)
+    value = await _call_in_thread(function, arguments, seconds, patience)
     if not hasattr(value, "__await__"):
         return value
-    return await await_with_timeout(value, max(0.0, began + seconds - monotonic()))
+    left = None if seconds is None else max(0.0, began + seconds - monotonic())
+    return await await_with_timeout(value, left, patience)
 
 
 def _is_coroutine_function(function: Any) -> bool:
@@ -42,7 +47,9 @@ def _is_coroutine_function(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # an object with an async __call__
 
 
-async def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> Any:
+async def _call_in_thread(
+    function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None, patience: Patience | None
+) -> Any:
     loop, context = asyncio.get_running_loop(), copy_context()
     ended: asyncio.Future[tuple[bool, Any]] = loop.create_future()
 
@@ -59,9 +66,11 @@ async def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ..
             loop.call_soon_threadsafe(deliver, result)
 
     threading.Thread(target=work, name="rung-attempt", daemon=True).start()
-    done, _ = await asyncio.wait({ended}, timeout=max(0.0, seconds))
-    if not done:
-        raise AttemptTimeout(seconds, left_behind=True)
+    end = float("inf") if seconds is None else monotonic() + seconds
+    while (left := seconds_until(end, patience)) > 0 and not ended.done():
+        await asyncio.wait({ended}, timeout=min(left, threading.TIMEOUT_MAX))
+    if not ended.done():
+        raise limit_error(seconds, patience, left_behind=True)
     ok, value = ended.result()
     if ok:
         return value

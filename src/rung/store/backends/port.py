@@ -101,3 +101,7 @@ class DurableEventLog(Database, Protocol):
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Return the rung that resolved this failure before."""
         ...
+
+    def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
+        """Return the durations of successful attempts at tasks of this incident's kind."""
+        ...

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.errors import JournalReadOnly
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
+from rung.core.policy.stalls import MAX_SIMILAR
 from rung.store.journal.event_encoding import encode
 from rung.store.journal.lost_writes import record_lost
 from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
-from rung.store.queries.incidents import event_bodies
+from rung.store.queries.incidents import event_bodies, similar_durations
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
 from rung.store.sealing import JournalKey
 
@@ -142,6 +143,11 @@ class Journal:
         from rung.store.queries import remedies
 
         return remedies.suggest_rung(self, project, failure)
+
+    def similar_durations(self, incident: str, model: str, agent: str) -> list[float]:
+        """Return the durations of successful attempts at tasks of this incident's kind; the engine asks about a silent one."""
+        self.flush()  # the incident itself tells the kind
+        return similar_durations(self, incident, model, agent, MAX_SIMILAR)
 
     def append_final(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Append the last events of an incident; events queued later may be written first.

@@ -23,6 +23,14 @@ _DURATIONS: Final = """
      WHERE attempt.ok = 1 ORDER BY attempt.at DESC LIMIT ?"""
 
 
+_SIMILAR: Final = """
+    SELECT attempt.seconds FROM incident mine
+      JOIN incident ON incident.project = mine.project AND incident.ladder = mine.ladder AND incident.pattern = mine.pattern
+      JOIN attempt ON attempt.incident = incident.id
+     WHERE mine.id = ? AND mine.pattern <> '' AND attempt.model = ? AND attempt.agent = ? AND attempt.ok = 1
+     ORDER BY attempt.at DESC LIMIT ?"""
+
+
 class FailureCount(NamedTuple):
     """Occurrences of a failure in a project: number, first and last time."""
 
@@ -155,6 +163,11 @@ def failure_count(database: Readable, project: str, fingerprint: str) -> Failure
 def attempt_durations(database: Readable, limit: int) -> list[Duration]:
     """Return the durations of the latest successful attempts, the oldest first."""
     return [Duration(*row) for row in reversed(database.read(_DURATIONS, (limit,)))]
+
+
+def similar_durations(database: Readable, incident: str, model: str, agent: str, limit: int) -> list[float]:
+    """Return the durations of the latest successful attempts in incidents of the same project, ladder and pattern."""
+    return [max(0.0, seconds) for (seconds,) in database.read(_SIMILAR, (incident, model, agent, limit))]
 
 
 def placeholders(values: Sequence[object] | dict[str, Any]) -> str:

@@ -15,10 +15,12 @@ _HEAD_CHARS: Final = 240  # of a prompt that are read: masking shortens paths an
 
 
 def prompt_pattern(request: Request | None) -> str:
-    """Return the pattern of a request's prompt or first user message; empty when it has neither."""
+    """Return the pattern of a request's prompt or first user message, after that of its task; empty when it has none."""
     if request is None:
         return ""
-    return _pattern((request.prompt or _first_user_text(request)).lstrip()[:_HEAD_CHARS])
+    pattern = _pattern((request.prompt or _first_user_text(request)).lstrip()[:_HEAD_CHARS])
+    task = _pattern(request.task.lstrip()[:_HEAD_CHARS])
+    return " | ".join(filter(None, (task, pattern)))
 
 
 def _first_user_text(request: Request) -> str:
