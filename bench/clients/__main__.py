@@ -48,7 +48,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--again", action="store_true", help="also run cells that have a result")
     parser.add_argument("--worse", action="store_true", help="also run cells whose result is not done")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the results as a page, and run nothing")
+    parser.add_argument("--stale", action="store_true", help="also run cells behind another state of the gateway")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="save the results, write them as a page, and run nothing"
+    )
     found = parser.parse_args(arguments)
     if unknown := set(found.clients) - set(CLIENTS):
         parser.error(f"unknown client {', '.join(sorted(unknown))}; known: {', '.join(CLIENTS)}")
@@ -64,7 +67,9 @@ def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -
     return [
         cell
         for cell in found
-        if not store.has(cell, client.version) or (options.worse and store.found[cell][0].verdict != DONE)
+        if not store.has(cell, client.version)
+        or (options.worse and store.found[cell].result.verdict != DONE)
+        or (options.stale and store.is_stale(cell))
     ]
 
 
@@ -93,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     store = ResultStore(options.environments / "results.jsonl")
     if options.report:
+        store.save(cell for client in CLIENTS.values() for cell in client.cells())
         options.report.write_text(page(store), encoding="utf-8")
         return 0
     isolate_network()

@@ -112,8 +112,13 @@ def pi(at: Setting) -> Launch:
 
 
 def cline(at: Setting) -> Launch:
-    flags = ["--provider", "openai-compatible", "--key", KEY, "--model", "gpt-x", "--yolo"]
-    return Launch(command=[at.node(".bin/cline"), *flags, PROMPT], env={"OPENAI_BASE_URL": at.v1})
+    provider = {"provider": "openai-compatible", "apiKey": KEY, "model": "gpt-x", "baseUrl": at.v1}
+    entry = {"settings": provider, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    settings = {"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": entry}}  # fmt: skip
+    return Launch(
+        command=[at.node(".bin/cline"), "--provider", "openai-compatible", "--model", "gpt-x", PROMPT],
+        files={".cline/data/settings/providers.json": json.dumps(settings)},
+    )
 
 
 def aider(at: Setting) -> Launch:

@@ -70,8 +70,10 @@ class Client:
         return sorted(found, key=lambda cell: cell.fault != PLAIN)
 
 
-def _agent(name: str, package: str, tool: str, *wires: str, argument: str = "command", **more: object) -> Client:
-    play = Play(tool=tool, arguments={argument: ECHO}, **more)  # type: ignore[arg-type]  # fields of Play
+def _agent(
+    name: str, package: str, tool: str, *wires: str, argument: str = "command", value: object = ECHO, **more: object
+) -> Client:
+    play = Play(tool=tool, arguments={argument: value}, **more)  # type: ignore[arg-type]  # fields of Play
     tries = TRIES if name in ("claude-code", "codex", "claude-agent-sdk") else ("default",)
     return Client(name=name, package=package, wires=wires, modes=("stream",), tries=tries, play=play)
 
@@ -96,7 +98,7 @@ CLIENTS: Final = {
         _agent("claude-agent-sdk", "@anthropic-ai/claude-agent-sdk", "Bash", "messages"),
         _agent("opencode", "opencode-ai", "bash", *ALL_WIRES),
         _agent("qwen-code", "@qwen-code/qwen-code", "run_shell_command", "chat"),
-        _agent("cline", "cline", "execute_command", "chat"),
+        _agent("cline", "cline", "run_commands", "chat", argument="commands", value=[ECHO]),
         _agent("pi", "@mariozechner/pi-coding-agent", "bash", *ALL_WIRES),
         _agent("gemini-cli", "@google/gemini-cli", "run_shell_command", "gemini"),
         _agent("aider", "aider-chat", "", "chat", has_call=False, text=_EDIT),

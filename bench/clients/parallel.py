@@ -1,6 +1,7 @@
 """Many calls at once behind the gateway, with random faults: python -m bench.clients.parallel [CALLS] [--seed N].
 
-Six kinds of call of the Python SDKs (three wires, streamed and whole, each with a tool), without their own retries. Every answer must be whole, and every tool run once.
+The calls are of every kind that the SDKs of Python and Node and Vercel's ai have: each wire, streamed and whole, with a
+tool, without the client's own retries. Every answer must be whole, and every tool run once.
 """
 
 from __future__ import annotations
@@ -10,26 +11,24 @@ import asyncio
 import json
 import random
 import sys
+import tempfile
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
-
-import anthropic
-import openai
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bench.clients.behind import gateway
-from bench.clients.provider.script import ANSWER, FAULTS, PROMPT, STALLS, STREAM_ONLY, Asked, Play, is_answer
+from bench.clients.clients import CLIENTS
+from bench.clients.driver import Driver
+from bench.clients.provider.script import ANSWER, FAULTS, STALLS, STREAM_ONLY, Asked, Play, is_answer
 from bench.clients.provider.server import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Iterator, Sequence
 
+SDKS: Final = ("anthropic-python", "openai-python", "anthropic-node", "openai-node", "vercel")
 CONCURRENCY: Final = 12
 RATE: Final = 0.3
-TIMEOUT_SECONDS: Final = 600.0  # of the SDKs, connections too: their five seconds are short on a busy machine
 PATIENCE: Final = 10.0  # factor of the gateway's timeouts where nothing stalls
-MODEL: Final = "m"
-PARAMETERS: Final = {"type": "object", "properties": {"row": {"type": "string"}}, "required": ["row"]}
-FUNCTION: Final = {"name": "append_row", "description": "Append a row.", "parameters": PARAMETERS}
 
 
 class FaultyProvider(Provider):
@@ -37,6 +36,7 @@ class FaultyProvider(Provider):
 
     def __init__(self, seed: int, *, has_stalls: bool) -> None:
         super().__init__(play=Play())
+        # An empty message that strikes twice is the model's own end.
         self._unused = {"empty message"} if has_stalls else {"empty message", *STALLS}
         self._random = random.Random(seed)
 
@@ -51,97 +51,72 @@ class FaultyProvider(Provider):
         return self._random.choice(sorted(set(fitting) - self._unused))
 
 
-async def call_messages(url: str, *, is_stream: bool) -> tuple[str, int]:
-    rows, messages = 0, [{"role": "user", "content": PROMPT}]
-    tool: Any = {"name": "append_row", "description": "Append a row.", "input_schema": PARAMETERS}
-    async with anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
-        while True:
-            told: Any = {"model": MODEL, "max_tokens": 2_000, "messages": messages, "tools": [tool]}
-            if is_stream:
-                async with client.messages.stream(**told) as stream:
-                    answer: Any = await stream.get_final_message()
-            else:
-                answer = await client.messages.create(**told)
-            calls = [block for block in answer.content if block.type == "tool_use"]
-            if not calls:
-                return "".join(block.text for block in answer.content), rows
-            rows += len(calls)
-            results = [{"type": "tool_result", "tool_use_id": call.id, "content": "appended"} for call in calls]
-            messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": results}]  # type: ignore[dict-item]  # the SDK takes its own blocks
+class Kind(NamedTuple):
+    """A kind of call."""
+
+    client: str
+    wire: str
+    mode: str
 
 
-async def call_chat(url: str, *, is_stream: bool) -> tuple[str, int]:
-    rows = 0
-    messages: list[Any] = [{"role": "user", "content": PROMPT}]
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
-        while True:
-            told: Any = {"model": MODEL, "messages": messages, "tools": [{"type": "function", "function": FUNCTION}]}
-            if is_stream:
-                async with client.chat.completions.stream(**told) as stream:
-                    said: Any = (await stream.get_final_completion()).choices[0].message
-            else:
-                said = (await client.chat.completions.create(**told)).choices[0].message
-            if not said.tool_calls:
-                return said.content or "", rows
-            rows += len(said.tool_calls)
-            messages.append(said.model_dump(include={"role", "content", "tool_calls"}))
-            messages += [{"role": "tool", "tool_call_id": call.id, "content": "appended"} for call in said.tool_calls]
+def kinds(clients: Sequence[str]) -> list[Kind]:
+    """Return every kind of call of these clients."""
+    found = [CLIENTS[name] for name in clients]
+    return [Kind(client.name, wire, mode) for client in found for wire in client.wires for mode in client.modes]
 
 
-async def call_responses(url: str, *, is_stream: bool) -> tuple[str, int]:
-    rows = 0
-    items: list[Any] = [{"role": "user", "content": PROMPT}]
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, timeout=TIMEOUT_SECONDS) as client:
-        while True:
-            tools = [{"type": "function", "strict": False, **FUNCTION}]
-            told: Any = {"model": MODEL, "input": items, "tools": tools, "store": False}
-            if is_stream:
-                async with client.responses.stream(**told) as stream:
-                    answer: Any = await stream.get_final_response()
-            else:
-                answer = await client.responses.create(**told)
-            calls = [item for item in answer.output if item.type == "function_call"]
-            if not calls:
-                return answer.output_text, rows
-            rows += len(calls)
-            items += [item.model_dump(exclude={"parsed_arguments"}) for item in answer.output]
-            items += [{"type": "function_call_output", "call_id": call.call_id, "output": "appended"} for call in calls]
+def count_rows(file: Path) -> int:
+    """Return how often the tool of a call ran."""
+    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-KINDS: Final[tuple[Callable[..., Awaitable[tuple[str, int]]], ...]] = (call_messages, call_chat, call_responses)
+async def call(driver: Driver, kind: Kind, url: str, rows: Path) -> str:
+    """Make a call; return how it ended."""
+    told = {"wire": kind.wire, "mode": kind.mode, "tries": "zero", "url": url, "rows": str(rows), "parallel": True}
+    found = await driver.ask(told)
+    count = count_rows(rows)
+    if found.get("text") == ANSWER and count == 1:
+        return "whole"
+    return f"{' '.join(kind)}: {count} rows, {found.get('error') or found.get('died') or repr(found['text'])[:300]}"
 
 
-async def run(calls: int, seed: int, *, has_stalls: bool) -> dict[str, Any]:
+async def run(calls: int, seed: int, clients: Sequence[str], environments: Path, *, has_stalls: bool) -> dict[str, Any]:
     """Make the calls; return how many ended in each way, and what the provider met."""
     provider = FaultyProvider(seed, has_stalls=has_stalls)
     await provider.start()
+    drivers = {name: Driver(CLIENTS[name], environments) for name in clients}
+    await asyncio.gather(*(driver.start() for driver in drivers.values()))
+    mix = kinds(clients)
     ends: Counter[str] = Counter()
     left = iter(range(calls))
 
-    async def worker(url: str) -> None:
-        for number in left:
-            call, is_stream = KINDS[number % 3], number % 2 == 0
-            try:
-                text, rows = await call(url, is_stream=is_stream)
-            except Exception as error:
-                ends[f"{call.__name__}: {type(error).__name__}: {error}"[:200]] += 1
-                continue
-            whole = text == ANSWER and rows == 1
-            ends["whole" if whole else f"{call.__name__} stream={is_stream}: {rows} rows, {text[:300]!r}"] += 1
+    async def worker(url: str, root: str, numbers: Iterator[int]) -> None:
+        for number in numbers:
+            kind = mix[number % len(mix)]
+            ends[await call(drivers[kind.client], kind, url, Path(root) / f"{number}.txt")] += 1
 
-    async with gateway(f"http://127.0.0.1:{provider.port}", patience=1.0 if has_stalls else PATIENCE) as url:
-        await asyncio.gather(*(worker(url) for _ in range(CONCURRENCY)))
+    with tempfile.TemporaryDirectory() as root:
+        async with gateway(f"http://127.0.0.1:{provider.port}", patience=1.0 if has_stalls else PATIENCE) as url:
+            await asyncio.gather(*(worker(url, root, left) for _ in range(CONCURRENCY)))
+    await asyncio.gather(*(driver.stop() for driver in drivers.values()))
     await provider.stop()
-    return {"calls": calls, "ends": dict(ends), "requests": provider.requests, "struck": provider.struck}
+    found = {"calls": calls, "kinds": len(mix), "ends": dict(ends)}
+    return {**found, "requests": provider.requests, "struck": provider.struck}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("calls", nargs="?", type=int, default=450)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clients", default=",".join(SDKS), help="a,b (default: %(default)s)")
+    parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
     parser.add_argument("--no-stalls", action="store_true", help="leave out the faults that end by a timeout")
     options = parser.parse_args()
-    found = asyncio.run(run(options.calls, options.seed, has_stalls=not options.no_stalls))
+    clients = options.clients.split(",")
+    has_stalls = not options.no_stalls
+    found = asyncio.run(
+        run(options.calls, options.seed, clients, options.environments.resolve(), has_stalls=has_stalls)
+    )
     print(json.dumps(found, ensure_ascii=False, indent=1))
     return int(found["ends"] != {"whole": options.calls})
 

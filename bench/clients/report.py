@@ -77,7 +77,7 @@ def rows(store: ResultStore) -> list[Row]:
             if store.has(cell, client.version):
                 key = (name, cell.wire, cell.mode, cell.tries)
                 row = found.setdefault(key, Row(*key, {}))
-                row.cells.setdefault(cell.fault, {})[cell.route] = store.found[cell][0]
+                row.cells.setdefault(cell.fault, {})[cell.route] = store.found[cell].result
     return sorted(found.values(), key=lambda row: (row.tries != "default", row.mode != "stream"))
 
 
@@ -97,7 +97,7 @@ def page(store: ResultStore) -> str:
     found = rows(store)
     seconds = {"sdk": DIRECT_STALL_SECONDS[False], "agent": DIRECT_STALL_SECONDS[True]}
     timeouts = ", ".join(f"{name} {value:g} s" for name, value in TIMEOUTS.items() if name != "last_resort_factor")
-    dates = sorted(store.dates)
+    dates = sorted({measured.date for measured in store.found.values()})
     measured = f"Measured on {dates[0]}" + (f" to {dates[-1]}" if dates[0] != dates[-1] else "") if dates else ""
     missing = [name for name in CLIENTS if not any(row.client == name for row in found)]
     count = f"{len(CLIENTS) - len(missing)} of {len(CLIENTS)} clients, {len(store.found)} cells."

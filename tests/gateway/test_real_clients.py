@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.clients.cells import ROUTES, Cell, Result
+from bench.clients.store import ResultStore
 
 from tests.hooks.rig import command_line
 
@@ -71,6 +73,7 @@ def test_a_real_client_gets_whole_answers(client: str, wires: str, tries: str, f
         "gateway",
         "--patience",
         "4",
+        "--again",
     ]
     done = subprocess.run(
         [sys.executable, "-m", "bench.clients", *words, "--environments", str(tmp_path)],
@@ -81,12 +84,38 @@ def test_a_real_client_gets_whole_answers(client: str, wires: str, tries: str, f
     assert {(row["wire"], row["fault"]): row["verdict"] for row in found} == expected, done.stdout + done.stderr
 
 
-def test_parallel_calls_are_whole() -> None:
+def test_parallel_calls_are_whole(tmp_path: Path) -> None:
     """Of calls at once with 30 % of the requests failing, every answer is whole and every tool runs once."""
+    clients = ("anthropic-python", "openai-python", "vercel")
+    for client in clients:
+        environment(client, tmp_path)
+    words = ["24", "--no-stalls", "--clients", ",".join(clients), "--environments", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "bench.clients.parallel", "24", "--no-stalls"],
+        [sys.executable, "-m", "bench.clients.parallel", *words],
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert found["ends"] == {"whole": 24}, found
     assert found["struck"] > 5
+
+
+def test_results_are_kept(tmp_path: Path) -> None:
+    """Saved results are read again as they were measured, with their state of the gateway; a torn line is skipped."""
+    cells = [
+        Cell(client="codex", wire="responses", mode="stream", tries="default", fault=fault, route=route)
+        for route in ROUTES
+        for fault in ("429", "500")
+    ]
+    result = Result(verdict="done", exit_code=0, text="whole", rows=1, requests=3, seconds=1.5)
+    store = ResultStore(tmp_path / "run.jsonl", tmp_path / "saved.jsonl")
+    for cell in cells:
+        store.add(cell, result, version="1.0", date="2026-11-17")
+    with (tmp_path / "run.jsonl").open("a") as file:
+        file.write('{"client": "cod')
+    assert ResultStore(tmp_path / "run.jsonl", tmp_path / "none.jsonl").found == store.found
+    store.save(cells)
+    saved = ResultStore(tmp_path / "none.jsonl", tmp_path / "saved.jsonl")
+    assert saved.found == store.found
+    assert all(saved.has(cell, "1.0") and not saved.has(cell, "1.1") for cell in cells)
+    saved.state = "another"
+    assert [saved.is_stale(cell) for cell in cells] == [False, False, True, True]

@@ -9,9 +9,7 @@ from haystack.components.generators.chat import OpenAIChatGenerator, OpenAIRespo
 from haystack.dataclasses import ChatMessage
 from haystack.tools import Tool
 from haystack.utils import Secret
-from loop import KEY, PROMPT, Cell, serve
-
-PARAMETERS = {"type": "object", "properties": {"row": {"type": "string"}}, "required": ["row"]}
+from loop import KEY, PARAMETERS, PROMPT, Cell, serve
 
 
 def run(cell: Cell) -> str:

@@ -20,21 +20,27 @@ export const ROW = {
 };
 const MODEL = { messages: "claude-sonnet-4-5", chat: "gpt-5.1", compatible: "gpt-5.1", responses: "gpt-5.1" };
 
+const tell = (found) => process.stdout.write("\n@@" + JSON.stringify(found) + "\n");
+
+async function answer(run, told) {
+  const cell = {
+    ...told, stream: told.mode === "stream", v1: told.url + "/v1", model: MODEL[told.wire],
+    retries: told.tries === "default" ? {} : { maxRetries: 0 },
+    appendRow: (row) => { appendFileSync(told.rows, row + "\n"); return "appended"; },
+  };
+  try {
+    tell({ number: told.number, text: await run(cell) });
+  } catch (error) {
+    tell({ number: told.number, error: `${error?.name}: ${error?.message}`.slice(0, 300) });
+  }
+}
+
 export async function serve(run) {
   process.on("unhandledRejection", () => {});
+  tell({}); // ready
   for await (const line of createInterface({ input: process.stdin })) {
     const told = JSON.parse(line);
-    const cell = {
-      ...told, stream: told.mode === "stream", v1: told.url + "/v1", model: MODEL[told.wire],
-      retries: told.tries === "default" ? {} : { maxRetries: 0 },
-      appendRow: (row) => { appendFileSync(told.rows, row + "\n"); return "appended"; },
-    };
-    let found;
-    try {
-      found = { text: await run(cell) };
-    } catch (error) {
-      found = { error: `${error?.name}: ${error?.message}`.slice(0, 300) };
-    }
-    process.stdout.write("\n@@" + JSON.stringify(found) + "\n");
+    const done = answer(run, told);
+    if (!told.parallel) await done;
   }
 }

@@ -106,8 +106,9 @@ def _complete(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, An
 
 
 def _rest(turn: Turn, asked: Asked) -> Turn:
-    """Return what is left of a turn if the last message quotes its beginning."""
-    for size in range(len(turn.text), MIN_QUOTE, -1):
+    """Return what is left of a turn if the last message quotes its beginning; a prompt may quote what is before the words."""
+    shortest = max(turn.text.find(ANSWER), 0) + MIN_QUOTE
+    for size in range(len(turn.text), shortest, -1):
         if turn.text[:size] in asked.last_text:
             return Turn(text=turn.text[size:], call=turn.call)
     return turn
