@@ -2,41 +2,146 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+from collections.abc import Iterable, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
+from rung.core.policy.budget import RetryBudget
+from rung.core.policy.policy import Policy
 from rung.engine.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-_CALLABLE: Final = ("check", "ask", "jitter")
+_ACTIONS: Final = frozenset(action.value for action in Action)
+_AWAITED: Final = ("check", "ask", "investigate")  # functions that an async recovery awaits
 
 
 def check_attempt(attempt: Any, *, blocking: bool) -> None:
     """Refuse an attempt that is not a function of a request, or a coroutine function in a blocking recovery."""
     if not callable(attempt):
         raise TypeError(f"attempt: must be a function of the request, not {_name(attempt)}")
-    if blocking and inspect.iscoroutinefunction(attempt):
+    if blocking and is_coroutine_function(attempt):
         raise TypeError(f"attempt: {_name(attempt)} is async; use `recover`, which awaits it")
     if inspect.isfunction(attempt) and not attempt.__code__.co_argcount and not attempt.__code__.co_flags & 0x04:
         raise TypeError(f"attempt: {_name(attempt)} takes no argument; it must take the request")
 
 
-def check_ports(request: Any, ports: Mapping[str, Any]) -> None:
-    """Refuse a request or a port of another type."""
+def check_request(request: Any) -> None:
+    """Refuse a request of another type."""
     _require(isinstance(request, Request | str), "request", "a rung.Request or a string", request)
-    for name in _CALLABLE:
-        if ports.get(name) is not None:
-            _require(callable(ports[name]), name, "a function", ports[name])
-    session, journal = ports.get("session"), ports.get("journal")
-    _require(session is None or isinstance(session, Session), "session", "a rung.Session", session)
-    has_append = callable(getattr(journal, "append", None))
-    _require(journal is None or has_append, "journal", "a journal, such as rung.journal(PATH)", journal)
-    breakers = ports.get("breakers")
-    has_get = callable(getattr(breakers, "get", None))
-    _require(breakers is None or has_get, "breakers", "a rung.BreakerRegistry, or None for no breaker", breakers)
+
+
+def check_policy(policy: Any) -> None:
+    """Refuse a policy of another type."""
+    _require(isinstance(policy, Policy | str), "policy", "a rung.Policy or the name of a ladder", policy)
+
+
+def check_ports(ports: Mapping[str, Any], *, blocking: bool) -> None:
+    """Refuse a port of another type, and an async function where nothing awaits it. Unknown names are not checked here."""
+    for name, value in ports.items():
+        check = _CHECKS.get(name)
+        if check is not None and (value is not None or name in _REQUIRED):
+            check(name, value)
+        if blocking and name in _AWAITED and is_coroutine_function(value):
+            raise TypeError(f"{name}: {_name(value)} is async; use `recover`, which awaits it")
+    handlers = ports.get("rung_handlers")
+    for action, handler in (handlers or {}).items() if blocking else ():
+        if is_coroutine_function(handler):
+            raise TypeError(f"rung_handlers[{action!r}]: {_name(handler)} is async; use `recover`, which awaits it")
+
+
+def refuse_coroutine(value: Any, what: str) -> None:
+    """Raise TypeError for a coroutine that a function returned where nothing awaits it: it has done nothing yet."""
+    if type(value) is CoroutineType:
+        value.close()
+        raise TypeError(
+            f"{what}: returned a coroutine, which nothing awaits; use an `async def` function and `recover`"
+        )
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Return whether calling this returns a coroutine: an async function, a partial of one, or an async `__call__`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isfunction(function):
+        return inspect.iscoroutinefunction(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # an object with an async __call__
+
+
+def _function(name: str, value: Any) -> None:
+    _require(callable(value), name, "a function", value)
+
+
+def _listeners(name: str, value: Any) -> None:
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    _require(is_list, name, "a list of functions", value)
+    for listener in value:
+        _require(callable(listener), name, "a list of functions", listener)
+        if is_coroutine_function(listener):
+            raise TypeError(f"{name}: {_name(listener)} is async; a listener is called, never awaited")
+
+
+def _handlers(name: str, value: Any) -> None:
+    _require(isinstance(value, Mapping), name, 'a table of functions: {"replan": plan}', value)
+    for action, handler in value.items():
+        if action not in _ACTIONS:
+            raise TypeError(f"{name}: {action!r} is no action; must be one of: {', '.join(sorted(_ACTIONS))}")
+        _require(callable(handler), f"{name}[{action!r}]", "a function", handler)
+
+
+def _object(allowed: str, *methods: str) -> Callable[[str, Any], None]:
+    """Return the check of an object with these methods."""
+
+    def check(name: str, value: Any) -> None:
+        is_object = not inspect.isclass(value) and all(callable(getattr(value, method, None)) for method in methods)
+        _require(is_object, name, allowed, value)
+
+    return check
+
+
+def _instance(allowed: str, *types: type) -> Callable[[str, Any], None]:
+    return lambda name, value: _require(isinstance(value, types), name, allowed, value)
+
+
+def _key(name: str, value: Any) -> None:
+    _require(isinstance(value, str) or callable(value), name, "a string or a function of the request", value)
+
+
+def _journal(name: str, value: Any) -> None:
+    cls: Any = type(value)
+    _require(_takes_events(cls), name, "a journal, such as rung.journal(PATH)", value)
+
+
+@functools.lru_cache(maxsize=64)
+def _takes_events(cls: Any) -> bool:
+    """Return whether `append` of this class takes what `EventLog.append` takes: an incident, a position and events."""
+    try:
+        inspect.signature(cls.append).bind(None, "", 0, ())
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
+
+
+_CHECKS: Final[dict[str, Callable[[str, Any], None]]] = {
+    **dict.fromkeys(("check", "ask", "jitter", "investigate"), _function),
+    "listeners": _listeners,
+    "rung_handlers": _handlers,
+    "clock": _object("a clock with `now`, `sleep` and `asleep`", "now", "sleep", "asleep"),
+    "checkpoint": _object("a checkpoint with `take` and `restore`", "take", "restore"),
+    "notes": _object("notes of a project with `read`, and a listener", "read", "__call__"),
+    "session": _instance("a rung.Session", Session),
+    "journal": _journal,
+    "breakers": _object("a rung.BreakerRegistry, or None for no breaker", "get"),
+    "retry_budget": _instance("a rung.RetryBudget, or None for no limit", RetryBudget),
+    "incident_id": _instance("a string", str),
+    "key": _key,
+}
+_REQUIRED: Final = frozenset({"clock", "jitter", "incident_id", "key"})  # a given None is a mistake
 
 
 def _require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001  # a private assertion

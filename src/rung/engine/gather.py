@@ -12,7 +12,7 @@ from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
 from rung.engine.durable import recovery
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.engine.ports import DurableJournal
-from rung.engine.recover import new_run, recover, recover_sync
+from rung.engine.recover import check_call, new_run, recover, recover_sync
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,6 +53,7 @@ async def gather(
     """
     import asyncio
 
+    _check_jobs(jobs, policy, ports, blocking=False)
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}
@@ -95,6 +96,7 @@ def gather_sync(
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
     """Recover all jobs concurrently, each in a thread. A cancelled sibling stops at its next wait or attempt."""
+    _check_jobs(jobs, policy, ports, blocking=True)
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}
@@ -133,6 +135,17 @@ def gather_sync(
         if errors:
             raise errors[0]
     return [outcomes[n] for n in range(len(jobs))]
+
+
+def _check_jobs(jobs: Sequence[Any], policy: Any, ports: Mapping[str, Any], *, blocking: bool) -> None:
+    """Refuse misuse in any of the jobs before the first one starts."""
+    for number, job in enumerate(jobs):
+        if not isinstance(job, tuple) or len(job) != len(GatherJob._fields):
+            raise TypeError(f"job {number}: must be a rung.GatherJob, not {type(job).__name__}")
+        try:
+            check_call(job[0], job[1], policy, ports, blocking=blocking)
+        except TypeError as error:
+            raise TypeError(f"job {number}: {error}") from None
 
 
 class _RunIds:

@@ -9,7 +9,7 @@ from rung.core.domain.events import IncidentContext, Status
 from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
-from rung.engine.arguments import check_attempt, check_ports
+from rung.engine.arguments import check_attempt, check_policy, check_ports, check_request
 from rung.engine.loop.attempt_hooks import aafter_stop, after_stop, use_hooks
 from rung.engine.loop.drivers import adrive, drive
 from rung.engine.loop.ids import INCIDENT_IDS
@@ -111,7 +111,7 @@ async def recover(
     With `first`, a first attempt made by `attempt_first`, recovery begins with that attempt's failure. For a recovery
     that survives its process, see `rung.durable.recover`.
     """
-    check_attempt(attempt, blocking=False)
+    check_call(attempt, request, policy, ports, blocking=False)
     if first is None or first.error is None:
         run = new_run(request, policy, ports)
         await arun_to_end(run, attempt)
@@ -128,10 +128,18 @@ def recover_sync(
     attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
 ) -> Outcome[T]:
     """Attempt the request and recover, blocking. Ctrl-C propagates at once and carries the outcome so far."""
-    check_attempt(attempt, blocking=True)
+    check_call(attempt, request, policy, ports, blocking=True)
     run = new_run(request, policy, ports)
     run_to_end(run, attempt)
     return finish_run(run)
+
+
+def check_call(attempt: Any, request: Any, policy: Any, ports: Mapping[str, Any], *, blocking: bool) -> None:
+    """Refuse misuse of a recovery's arguments with a TypeError, before anything runs."""
+    check_attempt(attempt, blocking=blocking)
+    check_request(request)
+    check_policy(policy)
+    check_ports(ports, blocking=blocking)
 
 
 def run_to_end(
@@ -200,8 +208,7 @@ _PORT_NAMES: Final = Ports.__annotations__.keys()
 def new_run(
     request: Request | str, policy: Policy | str, ports: Ports, name: str = "", began: float | None = None
 ) -> RecoveryRun:
-    """Create and open a run with these ports. Misuse is a TypeError."""
-    check_ports(request, ports)
+    """Create and open a run with these ports."""
     if isinstance(request, str):
         request = Request(prompt=request)
     session = ports.get("session")

@@ -20,7 +20,7 @@ from rung.engine.durable.restored_events import changes_of, restore_events
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.loop.attempt_hooks import use_hooks
 from rung.engine.ports import DurableJournal
-from rung.engine.recover import arun_to_end, finish_run, new_run, run_to_end
+from rung.engine.recover import arun_to_end, check_call, finish_run, new_run, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -214,6 +214,7 @@ async def recover(
     """
     from asyncio import to_thread
 
+    check_call(attempt, request, policy, ports, blocking=False)
     claim, events = await to_thread(_claim, run_id, journal)
     run, durable = await to_thread(_open_run, claim, request, policy, ports, close_when_stopped=close_when_stopped)
     if claim.done is not None:
@@ -236,6 +237,7 @@ def recover_sync(
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
     """Attempt a request with durable recovery, blocking."""
+    check_call(attempt, request, policy, ports, blocking=True)
     claim, events = _claim(run_id, journal)
     run, durable = _open_run(claim, request, policy, ports, close_when_stopped=close_when_stopped)
     if claim.done is not None:

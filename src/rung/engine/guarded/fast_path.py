@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from threading import get_ident
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from rung.core.domain import events as ev
@@ -16,6 +17,7 @@ from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
+from rung.engine.arguments import refuse_coroutine
 from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
 from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, AttemptReports, any_since, collect
@@ -143,6 +145,8 @@ def _wrap_limited(function: Callable[..., Any], fast_path: FastPath) -> Callable
             WATCHED_DEADLINES.append(deadline)
             value = function(*args, **kwargs)
             WATCHED_DEADLINES.pop()
+            if value.__class__ is CoroutineType:
+                refuse_coroutine(value, function.__qualname__)
             record_success(EPOCH + began)
             if append_success is not None:
                 append_success(args, EPOCH + began)
@@ -185,6 +189,8 @@ def _wrap_unlimited(function: Callable[..., Any], fast_path: FastPath) -> Callab
         began = monotonic()
         try:
             value = function(*args, **kwargs)
+            if value.__class__ is CoroutineType:
+                refuse_coroutine(value, function.__qualname__)
             record_success(EPOCH + began)
             if append_success is not None:
                 append_success(args, EPOCH + began)

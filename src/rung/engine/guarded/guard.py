@@ -18,6 +18,7 @@ from rung.core.domain.request import Request
 from rung.core.policy.breaker import Breaker, BreakerSettings
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
+from rung.engine.arguments import check_ports
 from rung.engine.guarded import fast_path, generators
 from rung.engine.guarded.first_retry import FirstRetries
 from rung.engine.loop.run import RecoveryRun
@@ -45,6 +46,8 @@ class GuardedFunction:
         key = ports.get("key") or f"{function.__module__}.{function.__qualname__}"
         if callable(key):
             raise ConfigError("key", key, "a string: a guarded function has one circuit breaker")
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        check_ports({**ports, "key": key}, blocking=not is_async)
         attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
         breakers = attributes.pop("breakers")  # None: no circuit is ever opened
         attributes["breaker"] = Breaker(BreakerSettings(enabled=False)) if breakers is None else breakers.get(key)

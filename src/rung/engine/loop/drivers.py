@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rung.engine.arguments import refuse_coroutine
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
 from rung.engine.timeouts import sync_timeout
 
@@ -57,9 +58,11 @@ async def adrive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) ->
 
 def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     try:
-        return sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience), None
+        value = sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience)
     except Exception as error:  # the failure of an attempt becomes a value here
         return None, error
+    refuse_coroutine(value, "attempt")
+    return value, None
 
 
 async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
@@ -75,6 +78,7 @@ def _called(move: CallPort) -> Reply:
     """Return the result of a port, blocking on a future."""
     try:
         value = sync_timeout.call_with_timeout(move.function, move.arguments, move.seconds)
+        refuse_coroutine(value, getattr(move.function, "__qualname__", "a port"))
         return value.result() if hasattr(value, "add_done_callback") else value, None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error

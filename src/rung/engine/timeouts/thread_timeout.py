@@ -6,14 +6,13 @@ A thread cannot be interrupted. At its limit it is left behind: its late result 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import threading
 from contextlib import suppress
 from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from rung.engine.arguments import is_coroutine_function
 from rung.engine.timeouts.async_timeout import await_with_timeout
 from rung.engine.timeouts.sync_timeout import limit_error, seconds_until
 
@@ -30,7 +29,7 @@ async def acall_with_timeout(
 
     Without a limit, a plain function is called in the event loop, as the caller would.
     """
-    if (seconds is None and patience is None) or _is_coroutine_function(function):
+    if (seconds is None and patience is None) or is_coroutine_function(function):
         value = function(*arguments)
         return await await_with_timeout(value, seconds, patience) if hasattr(value, "__await__") else value
     began = monotonic()
@@ -39,12 +38,6 @@ async def acall_with_timeout(
         return value
     left = None if seconds is None else max(0.0, began + seconds - monotonic())
     return await await_with_timeout(value, left, patience)
-
-
-def _is_coroutine_function(function: Any) -> bool:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # an object with an async __call__
 
 
 async def _call_in_thread(
