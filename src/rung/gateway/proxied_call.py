@@ -97,7 +97,7 @@ class ProxiedCall:
             ):
                 self.writer.notes["settled"] = "the stream broke after a complete tool call"
                 ending = stream.finish_with_tool_calls()
-                self._remember(stream.references(self.inbound.parsed()))
+                await self._remember(stream.references(self.inbound.parsed()))
                 await self.writer.write(ending, last=True)
                 return None
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
@@ -159,19 +159,19 @@ class ProxiedCall:
         if evidence is None or self._is_accepted(evidence):
             if not outbound.is_resume:
                 self.partials = []  # the answer was asked for again whole
-            return self._accept(reply, body)
+            return await self._accept(reply, body)
         self.last_response = reply  # sent to the client if no later attempt is better
         self.mistakes += is_mistake(evidence)
         if is_cut_at_limit(evidence):
             self.partials = [*self.partials, body] if outbound.is_resume else [body]
         raise AttemptError.of(evidence)
 
-    def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
+    async def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
         if self.partials:
             self.writer.notes["spliced"] = len(self.partials)
             last = body
             body = self.inbound.wire.bodies.merge([*self.partials, body])
-            self._remember(self.inbound.wire.bodies.references(object_list(body, "output"), last))
+            await self._remember(self.inbound.wire.bodies.references(object_list(body, "output"), last))
             self.partials = []
             reply = reply._replace(body=orjson.dumps(body))
         bodies = self.inbound.wire.bodies
@@ -321,12 +321,12 @@ class ProxiedCall:
             rest = b""
             self._inspect(stream.text(), stream.tool_calls)
         ending = stream.finish()
-        self._remember(stream.references(self.inbound.parsed()) if stream.resumed else {})
+        await self._remember(stream.references(self.inbound.parsed()) if stream.resumed else {})
         await self.writer.write(rest + ending, last=True)
 
-    def _remember(self, references: Mapping[str, Any]) -> None:
+    async def _remember(self, references: Mapping[str, Any]) -> None:
         if references:
-            self.upstreams.references.record(self.inbound.caller, references)
+            await self.upstreams.references.record(self.inbound.caller, references)
 
     def _is_accepted(self, evidence: Evidence, calls: int = 0) -> bool:
         """Return whether an answer is passed on in spite of this evidence."""

@@ -1,6 +1,6 @@
 """Messages by topic, from operators and other processes to waiting recoveries: the last one per topic counts.
 
-Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`.
+Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`, `reference/CALLER/ID`.
 """
 
 from __future__ import annotations
