@@ -299,13 +299,17 @@ def test_a_journal_that_breaks_before_a_repeat(awaited: bool) -> None:
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_what_could_not_be_kept(awaited: bool) -> None:
-    """Nor does the work stop when what was handed over is refused in the end; and that is told, too."""
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_could_not_be_kept(awaited: bool, is_late: bool) -> None:
+    """Nor does the work stop when what was handed over is refused, at once or in the end; and that is told, too."""
 
     class Refusing(Short):
         def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
             super().append(incident, first, events)
             ticket: DurableFuture[None] = DurableFuture()
+            if not is_late:
+                ticket.set_exception(OSError("no room"))
+                return ticket
             timers.append(threading.Timer(0.02, ticket.set_exception, [OSError("no room")]))
             timers[-1].start()
             return ticket

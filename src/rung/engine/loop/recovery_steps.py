@@ -322,8 +322,12 @@ def _await_persisted(run: RecoveryRun) -> Steps:
     A first attempt follows no decision and does not wait.
     """
     pending, run.pending_append = run.pending_append, None
-    if pending is not None and run.incident.decision is not None and not pending.future.done():
+    if pending is not None and run.incident.decision is not None and not _is_persisted(pending.future):
         yield from _call(run, "journal", _identity, pending.future)
+
+
+def _is_persisted(future: Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def _identity(future: Future[Any]) -> Future[Any]:
