@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.cli.run.named_run import RunProcess
+from rung.cli.run.named_run import TASK, RunProcess, claimable_id
 from tests.waiting import is_running, wait_until
 
 if TYPE_CHECKING:
@@ -145,6 +145,32 @@ def test_a_run_that_ended_badly_starts_again(tmp_path: Path) -> None:
         again = call(words(agent=agent), tmp_path)
         assert (again.returncode, again.stdout) == (0, "fine\n"), again.stderr
         assert "'c-1~2'" in again.stderr
+
+
+def test_a_run_that_an_older_version_closed(tmp_path: Path) -> None:
+    """A run that was closed when it was stopped starts again; one whose process died after its end goes on to its result."""
+    import rung
+
+    call = {"command": "", "fallbacks": "", "input": "", "folder": ""}
+
+    def stop(_: rung.Request) -> None:
+        raise KeyboardInterrupt
+
+    with rung.journal(tmp_path / "j.db") as journal:
+        for name in ("stopped", "ended"):
+            journal.runs.submit(name, TASK, call)
+        with pytest.raises(KeyboardInterrupt):
+            rung.durable.recover_sync(stop, "x", run_id="stopped", journal=journal, close_when_stopped=True)
+        with journal.runs.claim("ended") as lease:
+            events = rung.recover_sync(stop_short, "x", policy="task", incident_id="ended").events
+            lease.append("ended", 0, events).result()
+            lease.release()
+        assert claimable_id(journal, "stopped", call, may_repeat=True) == "stopped~2"
+        assert claimable_id(journal, "ended", call, may_repeat=True) == "ended"
+
+
+def stop_short(_: object) -> None:
+    raise PermissionError(13, "no credentials: 401 invalid x-api-key")
 
 
 def test_two_at_once(tmp_path: Path) -> None:

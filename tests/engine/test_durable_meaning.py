@@ -14,7 +14,8 @@ from rung.store import open_journal
 from rung.store.durable_runs import DurableRunLease
 from rung.store.sealing import key_file
 from rung.testing import FakeClock
-from tests.store.durable_runs.crash_matrix import API_KEY, LONG, TOKEN, Death, Died, MortalJournal
+from tests.store.durable_runs.crash_matrix import API_KEY, LONG, TOKEN
+from tests.store.durable_runs.mortal import Death, Died, MortalJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,6 +104,36 @@ def test_killed_in_a_changed_attempt(
     assert outcome.ok
     assert TOKEN not in everything(journal)
     assert API_KEY not in everything(journal)
+
+
+@pytest.mark.parametrize(
+    ("fates", "check", "value"),
+    [
+        ([AttemptError("cut", finding="partial_output", output="one, "), "two"], None, "one, two"),
+        (["wrong"], lambda _: "it is wrong", None),
+    ],
+    ids=["continued", "rejected"],
+)
+def test_killed_before_the_end_is_recorded(journal: Journal, fates: list[Any], check: Any, value: str | None) -> None:
+    """A process that dies between the last event and the result: the resumed run has the value of an undisturbed one."""
+    first = Process(journal, *fates)
+    finish, seen = DurableRunLease.finish, list[Any]()
+
+    def die(lease: DurableRunLease, result: Any) -> None:
+        seen.append(result["value"])
+        if len(seen) > 1:
+            return finish(lease, result)
+        first.death.is_dead = True
+        raise Died
+
+    request = rung.Request(prompt="p", model="small", idempotent=True)
+    policy = rung.policy("call", models=["small"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DurableRunLease, "finish", die)
+        with pytest.raises(Died):
+            first.recover(request, policy, check=check)
+        outcome = Process(journal, "not made").recover(request, policy, check=check)
+    assert (outcome.value, seen) == (value, [value, value])
 
 
 def everything(journal: Journal) -> str:

@@ -53,18 +53,53 @@ def divide(
     return replace(changed, restructured=(*changed.restructured, note)), note
 
 
-def load_partition(pipeline: Pipeline, path: Path, run_id: str) -> Pipeline:
-    """Return the pipeline as an earlier process of this run had divided it."""
-    try:
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return pipeline
-    return apply_changes(pipeline, kept) if kept.get("run") == run_id else pipeline
+class Partition:
+    """The partition of a run that stages have changed, in a file beside its outputs, for a resumed run.
+
+    A division is stored with the incident and the attempt that it followed: a process that dies before the changed request is
+    in the journal restructures again, and then gets the same division.
+    """
+
+    def __init__(self, pipeline: Pipeline, path: Path, run_id: str) -> None:
+        self._original = self._pipeline = pipeline
+        self._path = path
+        self._run_id = run_id
+        self._notes: dict[str, str] = {}
+        if run_id:
+            self._load()
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline as it is divided now."""
+        return self._pipeline
+
+    def note_of(self, incident: Incident) -> str | None:
+        """Return the sentence about the division that followed this attempt, if it is made already."""
+        return self._notes.get(_occasion(incident))
+
+    def change(self, pipeline: Pipeline, incident: Incident, note: str) -> None:
+        """Use another division from now on, and store it."""
+        self._pipeline = pipeline
+        self._notes[_occasion(incident)] = note
+        if self._run_id:
+            self._save()
+
+    def _load(self) -> None:
+        try:
+            kept: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        if kept.get("run") == self._run_id:
+            self._pipeline = apply_changes(self._original, kept)
+            self._notes = kept.get("divided", {})
+
+    def _save(self) -> None:
+        changes = changes_to_json(self._original, self._pipeline)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps({"run": self._run_id, **changes, "divided": self._notes}, indent=2), encoding="utf-8")
+        new.replace(self._path)
 
 
-def save_partition(original: Pipeline, pipeline: Pipeline, path: Path, run_id: str) -> None:
-    """Keep the changes to the partition beside the outputs of the run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({"run": run_id, **changes_to_json(original, pipeline)}, indent=2), encoding="utf-8")
-    new.replace(path)
+def _occasion(incident: Incident) -> str:
+    return f"{incident.id} attempt {incident.attempts}"

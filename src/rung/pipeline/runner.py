@@ -18,9 +18,8 @@ from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
-from rung.core.domain.events import Status
+from rung.core.domain.events import Cancelled, Status
 from rung.core.domain.failures import Evidence, Kind, Phase
-from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.outcome import SUCCESS_STATUSES, report_text
 from rung.core.domain.request import Request
@@ -31,13 +30,14 @@ from rung.core.policy.prompts import prompt_id, render, without_task
 from rung.core.text.printable import printable
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
-from rung.pipeline.restructuring import divide, load_partition, save_partition
+from rung.pipeline.restructuring import Partition, divide
 from rung.pipeline.result import PipelineResult, signal_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
@@ -91,9 +91,8 @@ class PipelineRun:
     async def run(self) -> PipelineResult:
         """Run the pipeline. Cancellation (Ctrl-C) ends the running agents and all processes they started."""
         self._agents = RealProcesses(self.folder / self.pipeline.out / self.pipeline.name / ".run")
-        self._original = self.pipeline
-        if self.run_id:
-            self.pipeline = load_partition(self.pipeline, self._partition_path, self.run_id)
+        self._partition = Partition(self.pipeline, self._partition_path, self.run_id)
+        self.pipeline = self._partition.pipeline
         self.load_prompts()
         running = self._running = dict[asyncio.Task["Outcome[str]"], str]()
         try:
@@ -130,6 +129,8 @@ class PipelineRun:
         self.outcomes[name] = outcome
         partial = outcome.failure.evidence.output if outcome.failure is not None else ""
         text = (outcome.value or "") if outcome.ok else outcome.value or partial
+        if outcome.ok:  # of an attempt that was stopped
+            (self.folder / self._path(name, is_complete=False)).unlink(missing_ok=True)
         if text or outcome.ok:
             self.paths[name] = _write(self.folder, self._path(name, is_complete=outcome.ok), text)
 
@@ -144,16 +145,10 @@ class PipelineRun:
         """Return the handler that divides the work again, waits for the stages that come first, and tells the agent."""
 
         async def restructure(request: Request, incident: Incident) -> Request:
-            before = self.pipeline
-            others = {name for name in self._running.values() if name != stage}
-            passed = {name for name, outcome in self.outcomes.items() if outcome.ok}
-            changed, note = await run_in_thread(
-                lambda: divide(before, stage, incident, running=others, passed=passed, folder=self.folder)
-            )
-            self.pipeline = changed
-            self.load_prompts()
-            if self.run_id:
-                save_partition(self._original, changed, self._partition_path, self.run_id)
+            note = self._partition.note_of(incident)
+            if note is None:
+                note = await self._divide(stage, incident)
+            changed = self.pipeline
             first = changed.dependencies[stage] - self.outcomes.keys()
             tasks = [task for task, name in self._running.items() if name in first]
             if tasks:
@@ -164,6 +159,19 @@ class PipelineRun:
             return request.replace(prompt=text, recovery=text)
 
         return restructure
+
+    async def _divide(self, stage: str, incident: Incident) -> str:
+        """Divide the work again after a conflict of a stage. Return a sentence about it."""
+        before = self.pipeline
+        others = {name for name in self._running.values() if name != stage}
+        passed = {name for name, outcome in self.outcomes.items() if outcome.ok}
+        changed, note = await run_in_thread(
+            lambda: divide(before, stage, incident, running=others, passed=passed, folder=self.folder)
+        )
+        self.pipeline = changed
+        self.load_prompts()
+        self._partition.change(changed, incident, note)
+        return note
 
     async def _run_stage(self, stage: PipelineStage) -> Outcome[str]:
         dependencies = {
@@ -221,8 +229,9 @@ class PipelineRun:
         """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
         assert self.journal is not None  # noqa: S101  # asked only of a durable run
         ended = self.journal.runs.result_of(run_id)
-        status = ended.get("status") if ended is not None else Incident.of(self.journal.events(run_id)).status
-        return status is not None and status not in SUCCESS_STATUSES
+        if ended is not None:
+            return ended.get("status") not in SUCCESS_STATUSES
+        return any(isinstance(event, Cancelled) for event in self.journal.events(run_id))
 
     def _agent(self, first: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:

@@ -12,8 +12,8 @@ from rung.core.domain.failures import PROCESS_DEATH_RULE, Kind
 from rung.core.policy.presets import LADDERS
 from rung.engine.loop.run import CURRENT
 from rung.errors import AttemptError
-from rung.store.durable_runs import DurableRunLease, DurableRunStore
 from rung.testing import FakeClock
+from tests.store.durable_runs.mortal import Death, MortalJournal, killed_and_resumed
 
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
@@ -26,90 +26,11 @@ LONG_EVERY: Final = 11  # seeds: long texts take most of the time
 NAMES: Final = sorted(LADDERS)
 
 
-class Died(BaseException):
-    """The process is gone: nothing after it happens."""
-
-
-@dataclass
-class Death:
-    """Counts the writes of a process, and ends it before or after one of them."""
-
-    at: int = 1_000_000
-    is_after: bool = False
-    writes: int = 0
-    is_dead: bool = False
-
-    def before(self) -> None:
-        """End the process here if this write is the one."""
-        if self.is_dead or (self.writes == self.at and not self.is_after):
-            self.is_dead = True
-            raise Died
-
-    def after(self) -> None:
-        """Count the write, and end the process if it was the one."""
-        self.writes += 1
-        if self.writes - 1 == self.at:
-            self.is_dead = True
-            raise Died
-
-
-class MortalLease(DurableRunLease):
-    """Lease of a process that dies at a write."""
-
-    death: Death
-
-    def record(self, key: str, result: Any) -> None:
-        """Record a step."""
-        self.death.before()
-        super().record(key, result)
-        self.death.after()
-
-    def append(self, *arguments: Any) -> Any:
-        """Append events, durably before the process dies."""
-        self.death.before()
-        future = super().append(*arguments)
-        future.result()
-        self.death.after()
-        return future
-
-    def finish(self, result: Any) -> None:
-        """Record the end."""
-        self.death.before()
-        super().finish(result)
-        self.death.after()
-
-    def __exit__(self, *_: object) -> None:
-        """Release nothing: a dead process does not."""
-        self._stop.set()
-
-
-class MortalRuns(DurableRunStore):
-    """Runs whose claims end with their process: a dead one owns nothing."""
-
-    death: Death
-
-    def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
-        """Claim a run."""
-        claim = super().claim(run, task, arguments)
-        lease = MortalLease(self, claim.run, claim.epoch, done=claim.done, exhausted=claim.exhausted)
-        lease.death = self.death
-        return lease
-
-
-class MortalJournal:
-    """Journal as one process sees it."""
-
-    def __init__(self, journal: Journal, death: Death) -> None:
-        self.runs = MortalRuns(journal, lease=0.0)
-        self.runs.death = death
-        self.events = journal.events
-
-
 @dataclass
 class Made:
     """What the attempts of a recovery were given, by the number of failures before each."""
 
-    requests: dict[int, set[str]] = field(default_factory=dict)
+    requests: dict[Any, set[str]] = field(default_factory=dict)
     calls: int = 0
     reported: float = 0.0  # dollars of reports that returned
     tried: float = 0.0  # dollars of all reports
@@ -166,12 +87,14 @@ class Scenario:
         if self.has_planner:
             ports["rung_handlers"] = {"replan": self._plan}
         if self.has_operator:
-            ports["ask"] = lambda question, _: question.options[self.choice % len(question.options)].id
+            ports["ask"] = self.answer
         if self.is_async:
-            return asyncio.run(rung.durable.recover(self._attempts(made), self.request, **ports))
-        return rung.durable.recover_sync(self._attempts(made), self.request, **ports)
+            return asyncio.run(rung.durable.recover(self.attempts(made), self.request, **ports))
+        return rung.durable.recover_sync(self.attempts(made), self.request, **ports)
 
-    def _attempts(self, made: Made) -> Any:
+    def attempts(self, made: Made) -> Any:
+        """Return the attempt function."""
+
         def attempt(request: rung.Request) -> str:
             run = CURRENT.get()
             assert run is not None
@@ -192,9 +115,17 @@ class Scenario:
 
         return attempt
 
+    def answer(self, question: Any, _: object) -> str:
+        """Choose an option, as the operator does."""
+        return str(question.options[self.choice % len(question.options)].id)
+
     def _plan(self, request: rung.Request, _: object) -> rung.Request:
         plan = f"Another plan: log in with {TOKEN} and the new key {NEW_KEY}.\n{request.prompt}"
         return request.replace(prompt=plan, params={**request.params, "plan": [plan]})
+
+    def is_final(self, _: rung.Outcome[Any]) -> bool:
+        """Whether a later call with the same id returns this outcome again."""
+        return True
 
     def take(self, label: str) -> str:
         """Take a checkpoint."""
@@ -204,29 +135,24 @@ class Scenario:
         """Restore a checkpoint."""
 
 
-def crash(journal: Journal, seed: int, name: str = "") -> None:
-    """Compare the recovery of one seed, killed at one or two writes, with the same recovery undisturbed."""
-    scenario = Scenario(seed)
-    chance = random.Random(-seed - 1)
-    expected, still = Made(), Death()
-    undisturbed = scenario.run(journal, f"{name}{seed}", expected, still)
-    made, killed = Made(), 0
-    for _ in range(chance.choice([1, 1, 2])):
-        try:
-            outcome = scenario.run(
-                journal, f"{name}{seed} killed", made, Death(chance.randrange(still.writes), chance.random() < 0.5)
-            )
-            break
-        except Died:
-            killed += 1
-    else:
-        outcome = scenario.run(journal, f"{name}{seed} killed", made, Death())
-    where = f"seed {seed}"
+def crash(journal: Journal, scenario: Scenario, name: str = "") -> None:
+    """Compare a recovery that is killed at one or two writes with the same recovery undisturbed."""
+    where = f"seed {scenario.seed}"
+    run_id = f"{name}{scenario.seed}"
+    expected, made, still = Made(), Made(), Death()
+    undisturbed = scenario.run(journal, run_id, expected, still)
+    outcome, killed = killed_and_resumed(
+        lambda death: scenario.run(journal, f"{run_id} killed", made, death),
+        still.writes,
+        random.Random(-scenario.seed - 1),
+        is_final=scenario.is_final(undisturbed),
+    )
     assert made.requests == expected.requests, where
     assert (outcome.ok, outcome.value, outcome.steps) == (undisturbed.ok, undisturbed.value, undisturbed.steps), where
     assert outcome.status == undisturbed.status or (outcome.ok and undisturbed.ok), where
     assert outcome.model == undisturbed.model, where
     assert made.calls <= expected.calls + killed, where
     assert made.reported - 1e-9 <= outcome.dollars <= made.tried + 1e-9, where
-    again = scenario.run(journal, f"{name}{seed} killed", Made(), Death())
-    assert (again.status, again.value) == (outcome.status, outcome.value), where
+    if scenario.is_final(outcome):
+        again = scenario.run(journal, f"{run_id} killed", Made(), Death())
+        assert (again.status, again.value) == (outcome.status, outcome.value), where

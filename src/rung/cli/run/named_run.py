@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rung.core.domain.errors import ConfigError, RunOwnedElsewhere
-from rung.core.domain.events import Status
+from rung.core.domain.events import Cancelled, Status
 from rung.core.domain.incident import Incident
 from rung.core.domain.outcome import SUCCESS_STATUSES
 
@@ -61,7 +61,7 @@ def claimable_id(journal: Journal, run_id: str, call: dict[str, Any], *, may_rep
         _require_same_call(run_id, row, call)
         if row.owned:
             raise RunOwnedElsewhere(name, "another process runs it")
-        ended = row.result.get("status") if row.result is not None else Incident.of(journal.events(name)).status
+        ended = row.result.get("status") if row.result is not None else _cancelled(journal, name)
         if ended is None and not may_repeat:
             _refuse_cut_off_attempt(journal, name)
         if ended is None or Status(ended) in SUCCESS_STATUSES:
@@ -71,6 +71,12 @@ def claimable_id(journal: Journal, run_id: str, call: dict[str, Any], *, may_rep
         name = f"{run_id}~{number}"
     journal.runs.submit(name, TASK, call)
     return name
+
+
+def _cancelled(journal: Journal, name: str) -> Status | None:
+    """Return how a run ended that an older version closed when it was stopped. A run of a process that died goes on."""
+    events = journal.events(name)
+    return Incident.of(events).status if any(isinstance(event, Cancelled) for event in events) else None
 
 
 def _require_same_call(run_id: str, row: RunRow, call: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
 from rung.core.domain.incident import Incident
 from rung.core.recovery.resume_point import decide_after_process_death, find_resume_point, process_death_failure
+from rung.engine.arguments import is_coroutine_function
 from rung.engine.durable.restored_events import changes_of, restore_events
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.loop.attempt_hooks import use_hooks
@@ -116,6 +117,16 @@ class DurableRecovery:
         use_hooks(self.run, attempt)
         return step
 
+    def areplaying(self, attempt: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """Return `replaying(attempt)`, as a coroutine function if `attempt` is one: no thread starts for its time limit."""
+        step = self.replaying(attempt)
+
+        async def astep(request: Request) -> Any:
+            value = step(request)
+            return await value if hasattr(value, "__await__") else value
+
+        return astep if is_coroutine_function(attempt) else step
+
     def _step_result(self, value: Any) -> dict[str, Any]:
         """Return the step result for a value. A value that JSON cannot represent is returned to the caller only."""
         if _is_json(value):
@@ -139,7 +150,10 @@ class DurableRecovery:
             run.incident.terms = run.terms  # the operator and the idempotency are those of this call
             run.published = len(events)
         if run.incident.status is not None:
-            run.value = self.recorded_steps.get(f"attempt.{run.incident.attempts}", {}).get("value")
+            if any(isinstance(event, ev.AttemptSucceeded) for event in run.log):  # else a check rejected the last value
+                run.value = run.whole_value(
+                    self.recorded_steps.get(f"attempt.{run.incident.attempts}", {}).get("value")
+                )
             return None
         at = find_resume_point(run.log, run.policy, now)
         run.previous_decision = at.previous_decision
@@ -222,7 +236,7 @@ async def recover(
     with claim:
         at = _resume(durable, events)
         if at is not None:
-            await arun_to_end(run, durable.replaying(attempt), at.failure, at.decision, at.wait)
+            await arun_to_end(run, durable.areplaying(attempt), at.failure, at.decision, at.wait)
         return await to_thread(durable.finish, finish_run(run))
 
 

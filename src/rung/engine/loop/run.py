@@ -326,13 +326,16 @@ class RecoveryRun:
         now = self.clock.now()
         if self.breaker is not None:
             self.breaker.record(self.permit, self.began, now, _GOOD)
-        incident = self.incident
-        if incident.partial_output and incident.resuming and isinstance(value, str):
-            value = incident.partial_output + value
-        self.value = value
+        self.value = self.whole_value(value)
         self.error = None
         self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars)))
         self._propagate()
+
+    def whole_value(self, value: Any) -> Any:
+        """Return the value of the last attempt with the truncated part before it, if the attempt continued one."""
+        incident = self.incident
+        joined = incident.partial_output and incident.resuming and isinstance(value, str)
+        return incident.partial_output + value if joined else value
 
     def close(self, decision: ev.Finish) -> None:
         """Close the incident without a success."""
