@@ -70,7 +70,7 @@ def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
 
 @st.composite
 def ladders(draw: st.DrawFn) -> Ladder:
-    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in ENDING_ACTIONS]), max_size=6))
+    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in (*ENDING_ACTIONS, Action.WAIT)]), max_size=6))
     actions = [*middle, draw(st.sampled_from(sorted(ENDING_ACTIONS)))]
     steps = tuple(draw(rungs(action, f"{n}-{action}")) for n, action in enumerate(actions))
     names = [step.name for step in steps]
@@ -102,6 +102,7 @@ def policies(draw: st.DrawFn) -> Policy:
             jitter=draw(st.booleans()),
         ),
         retry_after_cap=draw(st.sampled_from([0.0, 60.0, 1e6])),
+        patience=draw(st.sampled_from([0.0, 200 * TICK_SECONDS])),
         attempt_seconds=draw(st.none() | ticks(12, 1)),
         confirm=draw(st.sampled_from(Confirm)),
         auto_escalate=draw(st.booleans()),

@@ -200,7 +200,7 @@ class ExternalRecovery:
 
     def _charge(self, decision: ev.Decision) -> None:
         """Charge a scheduled retry to the shared budget."""
-        if self._retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
+        if self._retry_budget is not None and ev.is_retry(decision) and self.incident.failure is not None:
             self._retry_budget.charge()
 
     def _append(self, *fresh: ev.Event, folded: int = 0) -> None:

@@ -37,12 +37,12 @@ def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
             return LiveStatus("running")
         ladder = LADDERS.get(incident.terms.ladder)
         max_tries = None
-        if ladder is not None and decision.rung < len(ladder.rungs):
+        is_wait = isinstance(decision, ev.Repeat) and decision.until is not None
+        if ladder is not None and decision.rung < len(ladder.rungs) and not is_wait:
             max_tries = ladder.rungs[decision.rung].tries
         used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
-        return LiveStatus(
-            "retrying", ScheduledRetry(attempt=used.get(decision.rung, 1), of=max_tries, until=last.at + decision.wait)
-        )
+        number = incident.waits if is_wait else used.get(decision.rung, 1)
+        return LiveStatus("retrying", ScheduledRetry(attempt=number, of=max_tries, until=last.at + decision.wait))
     return LiveStatus("running")
 
 

@@ -154,3 +154,12 @@ def test_actions_are_sorted_into_sets() -> None:
     """Hand-overs and endings are different things."""
     assert sorted(HANDOVER_ACTIONS) == ["escalate", "fallback"]
     assert sorted(ENDING_ACTIONS) == ["ask", "force-done", "surface"]
+
+
+def test_a_wait_is_just_below_the_end() -> None:
+    """A wait rung elsewhere, or as an entry, is refused with its place."""
+    wait, end = Rung(action=Action.WAIT, seconds=60), Rung(action=Action.ASK)
+    with pytest.raises(ConfigError, match="just below the end"):
+        Ladder(name="x", rungs=(wait, Rung(action=Action.NUDGE), end), entry={}, default_entry="ask")
+    with pytest.raises(ConfigError, match="default_entry"):
+        Ladder(name="x", rungs=(wait, end), entry={}, default_entry="wait")

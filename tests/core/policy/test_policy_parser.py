@@ -20,6 +20,7 @@ from rung.core.policy.budget import Budget
 from rung.core.policy.parser import POLICY_KEYS, parse_ladder, parse_policy, parse_policy_file, policy
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.stalls import StallLimits
 
 END = {"action": "surface"}
 
@@ -172,6 +173,7 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(retry=[None]), "policy.retry.None", None),
     (settings(retry_after_cap="60"), "policy.retry_after_cap", "60"),
     (settings(retry_after_cap=None), "policy.retry_after_cap", None),
+    (settings(patience=-1), "policy.patience", -1),
     (settings(retry_after_cap=-1), "policy.retry_after_cap", -1),
     (settings(retry_after_cap=NAN), "policy.retry_after_cap", NAN),
     (settings(retry_after_cap=HUGE), "policy.retry_after_cap", HUGE),
@@ -310,6 +312,8 @@ def test_every_key() -> None:
         "same_account": ["b"],
         "retry": ["transient", "tool_error"],
         "retry_after_cap": 5,
+        "patience": 9,
+        "stalls": {"min_seconds": 11},
         "attempt_seconds": 7,
         "auto_escalate": False,
         "escalate_after": 4,
@@ -333,6 +337,8 @@ def test_every_key() -> None:
         same_account=("b",),
         retry=TRANSIENT | {Kind.TOOL_ERROR},
         retry_after_cap=5,
+        patience=9,
+        stalls=StallLimits(min_seconds=11),
         attempt_seconds=7,
         auto_escalate=False,
         escalate_after=4,

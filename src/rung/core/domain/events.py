@@ -37,12 +37,13 @@ class Option(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """Decision: wait, then send the unchanged request again."""
+    """Decision: wait, then send the unchanged request again. `until`: the end of patience with a failing service."""
 
     rung: int
     wait: float
     reason: str
     skipped: tuple[Skip, ...] = ()
+    until: float | None = None
 
 
 class Change(NamedTuple):
@@ -89,6 +90,11 @@ class Finish(NamedTuple):
 
 
 Decision: TypeAlias = Repeat | Change | HandOver | Ask | Finish
+
+
+def is_retry(decision: Decision) -> bool:
+    """Whether the decision is a retry, and not a wait for a failing service."""
+    return isinstance(decision, Repeat) and decision.until is None
 
 
 class IncidentContext(NamedTuple):

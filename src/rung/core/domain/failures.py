@@ -104,6 +104,9 @@ TRANSIENT: Final = frozenset(GROUPS["transient"])
 # provider can help.
 PROVIDER_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
 
+# Failures that pass by themselves while nothing changes but the time.
+PASSING_KINDS: Final = PROVIDER_KINDS | {Kind.SERVICE_DOWN}
+
 # Failures that the work did not cause: a handover sends the unchanged request, without a text about the failure.
 INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
     Kind.SERVICE_DOWN,

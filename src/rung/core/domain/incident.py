@@ -54,6 +54,9 @@ class Incident:
     rung: int = -1  # the highest rung used, retry rungs excepted
     tries_used: Mapping[int, int] = _EMPTY  # tries by rung during the whole incident
     retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
+    waits: int = 0  # for a failing service to come back
+    probes: int = 0  # attempts after those waits
+    patient_until: float | None = None  # the end of those waits
     backed_off: float = 0.0  # seconds of backoff before those retries; waits that a server asked for do not count
     entered_at: Mapping[int, float] = _EMPTY
     exhausted: Mapping[int, str] = _EMPTY  # rungs that could not be applied, and why
@@ -126,6 +129,8 @@ class Incident:
     def _attempt_failed(self, event: ev.AttemptFailed) -> None:
         failure = event.failure
         self.attempts += event.made
+        if self.waits and event.made and isinstance(self.decision, ev.Repeat) and self.decision.until is not None:
+            self.probes += 1
         self.failure = failure
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
@@ -152,7 +157,9 @@ class Incident:
         decision = event.decision
         self.decision = decision
         rung = decision.rung
-        if isinstance(decision, ev.Repeat):
+        if isinstance(decision, ev.Repeat) and decision.until is not None:
+            self._wait_for_service(decision.until)
+        elif isinstance(decision, ev.Repeat):
             if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
                 return  # the attempt did not fail: no try is used
             if self.retries:
@@ -170,6 +177,13 @@ class Incident:
             self._count_try(decision)
         if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
+
+    def _wait_for_service(self, until: float) -> None:
+        """Count a wait. After a failed handover the first model is waited for: it is the one that was asked for."""
+        self.waits += 1
+        self.patient_until = until
+        if self.handed_over and self.request is not None and self.first_request is not None:
+            self.request = self.request.replace(model=self.first_request.model, agent=self.first_request.agent)
 
     def _count_try(self, decision: ev.Decision) -> None:
         """Count a try of the decision's rung. A request for approval is not a try: the handover after it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -47,6 +47,7 @@ class Action(StrEnum):
     INVESTIGATE = "investigate"
     FALLBACK = "fallback"
     ESCALATE = "escalate"
+    WAIT = "wait"
     ASK = "ask"
     SURFACE = "surface"
     FORCE_DONE = "force-done"
@@ -68,6 +69,7 @@ ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
         Action.INVESTIGATE: "find the cause before changing anything",
         Action.FALLBACK: "hand over to another model or agent",
         Action.ESCALATE: "hand over to the next model up",
+        Action.WAIT: "wait until a failing service is back, then send the unchanged request again",
         Action.ASK: "ask a person; unattended: end blocked, with a report",
         Action.SURFACE: "show the error to a person, who may override it",
         Action.FORCE_DONE: "finish with the results so far and an honest report",
@@ -162,6 +164,9 @@ class Ladder:
         for rung in self.rungs[:-1]:
             if rung.action in ENDING_ACTIONS:
                 raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
+        for rung in (*self.rungs[:-2], self.rungs[-1]):
+            if rung.action is Action.WAIT:
+                raise ConfigError("rungs", rung.name, "a wait just below the end only; `patience` adds it")
         for index, rung in enumerate(self.rungs):
             if rung.spent_with and rung.spent_with not in names[:index]:
                 lower = ", ".join(names[:index]) or "there is none"
@@ -176,7 +181,8 @@ class Ladder:
         object.__setattr__(self, "_entry_by_size", FrozenDict(by_size))
         object.__setattr__(self, "_size_limit", max(by_size.values(), default=0))
 
-    def _check_entries(self, names: list[str]) -> None:
+    def _check_entries(self, rungs: list[str]) -> None:
+        names = [name for name, rung in zip(rungs, self.rungs, strict=True) if rung.action is not Action.WAIT]
         allowed = "one of this ladder's rungs: " + ", ".join(names)
         if self.default_entry not in names:
             raise ConfigError("default_entry", self.default_entry, allowed)
@@ -212,5 +218,13 @@ class Ladder:
         raise ConfigError("rung", name, ", ".join(rung.name for rung in self.rungs))
 
     def level(self, index: int) -> int:
-        """Return the level number of a rung, as people see it."""
-        return self.base_level + index
+        """Return the level number of a rung, as people see it. A wait rung has the level of the rung below it."""
+        waits = sum(rung.action is Action.WAIT for rung in self.rungs[: index + 1])
+        return self.base_level + index - waits
+
+    def with_patience(self, seconds: float) -> Ladder:
+        """Return the ladder with a rung that waits this long for a failing service, just below its end; 0: without one."""
+        rungs = tuple(rung for rung in self.rungs if rung.action is not Action.WAIT)
+        if seconds and len(rungs) > 1:
+            rungs = (*rungs[:-1], Rung(action=Action.WAIT, seconds=seconds), rungs[-1])
+        return self if rungs == self.rungs else replace(self, rungs=rungs)

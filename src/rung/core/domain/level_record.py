@@ -36,7 +36,9 @@ class LevelRecorder:
 
     def add(self, event: ev.Event, incident: Incident) -> dict[str, Any] | None:
         """Return the record that an event leads to, if any. `incident` has folded the event, and may be ahead of it."""
-        if isinstance(event, ev.AttemptFailed):
+        if isinstance(event, ev.Opened) and Action.WAIT in event.terms.rungs:
+            self._ladder = self._ladder.with_patience(1.0)  # the ladder as it was, for its level numbers
+        elif isinstance(event, ev.AttemptFailed):
             self._kind = event.failure.kind.value
         elif isinstance(event, ev.Decided):
             return self._entered(event, incident)

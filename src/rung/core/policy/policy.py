@@ -110,6 +110,12 @@ class Policy:
     retry_after_cap: float = setting(
         SECONDS, "Longest retry-after hint that is waited for; above it, the ladder climbs.", default=60.0
     )
+    patience: float = setting(
+        SECONDS,
+        "Longest wait for a failing service to come back, in seconds, when no other rung can help; 0: none. A wait is not "
+        "an attempt.",
+        default=0.0,
+    )
     attempt_seconds: float | None = setting(
         optional(POSITIVE_SECONDS),
         "Time limit of one attempt. Left out: only the limits of its rung and of the incident apply.",
@@ -161,6 +167,7 @@ class Policy:
             raise ConfigError(
                 "retry", bad[0].value, "a kind whose request may succeed unchanged; this kind is never retried"
             )
+        object.__setattr__(self, "ladder", self.ladder.with_patience(self.patience))
         names = [model.name for model in self.models]
         for name in names:
             if names.count(name) > 1:
@@ -296,6 +303,7 @@ def worst_case(policy: Policy) -> WorstCase:
     """Return the most attempts, seconds and dollars that the ladder and its budgets allow."""
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
+    climbs = [rung for rung in climbs if rung.action is not Action.WAIT]  # its repeats are not attempts
     tries = {rung.name: _max_tries(rung, policy) for rung in climbs}
     attempts = 1 + retries + sum(count + retries for count in tries.values() if count)
     dollars = sum(rung.cost * (tries[rung.name] + retries) for rung in climbs)

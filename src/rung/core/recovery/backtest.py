@@ -262,6 +262,8 @@ class _BacktestRun:
         if not isinstance(decision, ev.Repeat):
             wait = getattr(decision, "wait", 0.0)
             return wait, wait
+        if decision.until is not None:  # of a wait for a service, which may end with the patience
+            return (0.0, decision.wait)
         retry = self.incident.retries.get(decision.rung, 0) + 1
         low, high = (self.policy.backoff.wait(retry, jitter, failure.retry_after) for jitter in (0.0, 1.0))
         return low, high
@@ -306,7 +308,7 @@ def _comparison_key(decision: ev.Decision) -> tuple[object, ...]:
     """Return the parts of a decision that must be equal for two decisions to match."""
     match decision:
         case ev.Repeat():
-            return ("repeat",)
+            return ("repeat", decision.until is not None)
         case ev.Change():
             return ("change", decision.action)
         case ev.HandOver():
@@ -319,6 +321,8 @@ def _comparison_key(decision: ev.Decision) -> tuple[object, ...]:
 def _describe(decision: ev.Decision) -> str:
     """Describe the decision so that it completes "would have …"."""
     match decision:
+        case ev.Repeat(until=float()):
+            return f"waited {decision.wait:.1f} s for the service"
         case ev.Repeat():
             return f"retried after {decision.wait:.1f} s"
         case ev.Change():

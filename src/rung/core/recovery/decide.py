@@ -8,6 +8,8 @@
    are available again after every climb, as long as the current rung has time left.
 5. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons.
+6. Just below the end, a failing service is waited for (`patience`). That rung is never exhausted by tries, and the
+   ladder stays where it is: after each wait, a rung that can help is taken again.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROVIDER_KINDS, Kind
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung, RungScope
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
 from rung.core.policy.policy import Confirm
+from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
+    from rung.core.domain.ladder import Ladder
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
 
@@ -65,7 +69,7 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     if floor >= 0 and _is_exhausted(incident, policy, floor, now):
         floor += 1
     skipped: list[Skip] = []
-    index = entry
+    index = _not_past_wait(ladder, entry)
     while index < len(ladder.rungs):
         rung = ladder.rungs[index]
         if rung.is_retry:
@@ -116,7 +120,7 @@ def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Deci
 def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
     """Return a message about the first cap of the incident that is reached; empty if none is."""
     attempts = policy.budget.attempts
-    if attempts is not None and incident.attempts >= attempts:
+    if attempts is not None and incident.attempts - incident.probes >= attempts:
         return f"the budget of {attempts} attempt{'s' * (attempts != 1)} is spent"
     if incident.deadline is not None and now >= incident.deadline:
         return "the deadline has passed"
@@ -226,7 +230,13 @@ def _skip_to_service_down(failure: Failure, policy: Policy, index: int) -> int:
     is_local = failure.evidence.phase in (Phase.LIMIT, Phase.TOOL)
     if failure.kind not in PROVIDER_KINDS or is_local or down is None:
         return index + 1
-    return policy.ladder.index(down)
+    return _not_past_wait(policy.ladder, policy.ladder.index(down))
+
+
+def _not_past_wait(ladder: Ladder, index: int) -> int:
+    """Return the index of a rung; that of the wait rung below the end, instead of the end."""
+    last = len(ladder.rungs) - 1
+    return index - 1 if index == last > 0 and ladder.rungs[index - 1].action is Action.WAIT else index
 
 
 def _interrupted_mid_stream(failure: Failure) -> bool:
@@ -268,6 +278,11 @@ def _take_rung(
     jitter: float = 0.0,
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
+    if rung.action is Action.WAIT:
+        if _has_visible_effects(incident, failure):
+            skipped.append((index, _UNSAFE))
+            return None
+        return wait_for_service(incident, failure, policy, index, now, jitter, skipped)
     wait = _wait_on_rung(incident, failure, policy, index, jitter)
     why_not = _why_not_rung(incident, failure, policy, index, wait, now)
     if rung.action in _ENDING_STATUS:

@@ -130,6 +130,9 @@ def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText
     why = (f"because: {first_line(decision.reason)}",) if decision.reason else ()
     skipped = tuple(f"skipped {_rung_name(rung, rungs)}: {reason}" for rung, reason in decision.skipped)
     match decision:
+        case ev.Repeat(wait=wait, until=float()):
+            text = f"waiting for the service to come back, next try in {format_duration(wait)}"
+            return EventText("next", name, text, why + skipped)
         case ev.Repeat(wait=wait):
             return EventText("next", name, f"again in {format_duration(wait)}" if wait else "again now", why + skipped)
         case ev.Change(action=action, wait=wait):

@@ -310,7 +310,7 @@ class RecoveryRun:
         self.append(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
         if self.session is not None and self.incident.tries_used.get(decision.rung, 0) > tries:
             self.session.record_try(self.incident, decision, self.policy.ladder.rungs[decision.rung])
-        if self.retry_budget is not None and isinstance(decision, ev.Repeat) and self.incident.failure is not None:
+        if self.retry_budget is not None and ev.is_retry(decision) and self.incident.failure is not None:
             self.retry_budget.charge()
         return decision
 

@@ -1,0 +1,60 @@
+"""Waiting for a failing service: how long, and when it makes sense. Pure functions.
+
+Retries are counted, patience is timed. When no other model, provider or agent can take the work, an outage is waited
+out: the request is sent again now and then until the service answers or the patience of the policy ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.domain.events import Repeat
+from rung.core.domain.failures import PASSING_KINDS, Phase
+from rung.core.policy.backoff import Backoff
+
+if TYPE_CHECKING:
+    from rung.core.domain.events import Skip
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.incident import Incident
+    from rung.core.policy.policy import Policy
+
+# Slower than retries: the service is known to fail.
+FIRST_WAIT_SECONDS: Final = 5.0
+MAX_WAIT_SECONDS: Final = 30.0
+
+
+def is_passing(failure: Failure) -> bool:
+    """Whether the failure is one of a service that comes back: not of the work, and not a limit of Rung itself."""
+    return failure.kind in PASSING_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
+
+
+def wait_for_service(
+    incident: Incident, failure: Failure, policy: Policy, rung: int, now: float, jitter: float, skipped: list[Skip]
+) -> Repeat | None:
+    """Return the decision to wait for a failing service; None if it does not apply. A reason is added to `skipped`."""
+    if not is_passing(failure):
+        return None
+    until = incident.patient_until
+    if until is None:
+        until = now + policy.patience
+    hint = failure.retry_after
+    if hint is not None and now + hint > until:
+        skipped.append((rung, f"asked to wait {hint:g} s, the patience ends in {max(0.0, until - now):g} s"))
+        return None
+    if now >= until:
+        skipped.append((rung, f"the patience of {policy.patience:g} s is spent"))
+        return None
+    wait = _seconds(incident.waits + 1, policy, jitter, hint)
+    wait = min(wait, until - now)
+    if incident.deadline is not None and now + wait >= incident.deadline:
+        skipped.append((rung, "the wait would exceed the deadline"))
+        return None
+    return Repeat(rung, wait, failure.kind, tuple(skipped), until)
+
+
+def _seconds(number: int, policy: Policy, jitter: float, hint: float | None) -> float:
+    """Return the n-th wait: at least half of its ceiling, so that waiting calls spread and send few requests."""
+    backoff = Backoff(base=FIRST_WAIT_SECONDS, cap=max(MAX_WAIT_SECONDS, policy.backoff.cap))
+    if hint is not None:
+        return backoff.wait(number, jitter, hint)
+    return backoff.ceiling(number) * (0.5 + jitter / 2)

@@ -1,0 +1,202 @@
+"""Waiting for a failing service: a rung of its own, just below the end of every ladder."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core.domain import events as ev
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.policy.presets import LADDERS
+from rung.core.policy.serializer import policy_table
+from rung.testing import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OVERLOADED = rung.AttemptError("Overloaded", status=529)
+
+
+class Wall:
+    """A service that fails until a time, and records when it was called with which model."""
+
+    def __init__(self, clock: FakeClock, seconds: float, error: Exception = OVERLOADED) -> None:
+        self.clock, self.ends, self.error = clock, clock.now() + seconds, error
+        self.calls: list[tuple[float, str]] = []
+
+    def __call__(self, request: rung.Request) -> str:
+        self.calls.append((self.clock.now(), request.model))
+        if self.clock.now() < self.ends:
+            raise self.error
+        return "done"
+
+
+def recovered(
+    wall: Wall, *, ladder: str = "call", listener: Callable[..., object] | None = None, **settings: Any
+) -> rung.Outcome[str]:
+    return rung.recover_sync(
+        wall,
+        rung.Request(prompt="x", model="a"),
+        policy=rung.policy(ladder, **settings),
+        clock=wall.clock,
+        breakers=rung.BreakerRegistry(),
+        retry_budget=rung.RetryBudget(),
+        listeners=[] if listener is None else [listener],
+        jitter=lambda: 0.5,
+    )
+
+
+@pytest.mark.parametrize("ladder", ["task", "call", "pipeline", "model"])
+@pytest.mark.parametrize("seconds", [30, 90, 240])
+def test_an_outage_within_the_patience_is_waited_out(ladder: str, seconds: float) -> None:
+    """Every ladder outlasts a service that is overloaded for a shorter time than the policy is patient."""
+    wall = Wall(FakeClock(), seconds)
+    outcome = recovered(wall, ladder=ladder, patience=280)
+    assert outcome.status is rung.Status.RECOVERED
+    assert wall.clock.now() - wall.ends <= 30
+
+
+def test_without_patience_the_ladder_ends_as_before() -> None:
+    """Patience 0 switches the rung off: after its retries a call fails."""
+    wall = Wall(FakeClock(), 240)
+    assert recovered(wall).status is rung.Status.FAILED
+    assert len(wall.calls) == 4
+
+
+def test_waits_are_spread_and_few() -> None:
+    """In four minutes of outage a call sends at most eighteen requests, and never two within two seconds of waiting."""
+    wall = Wall(FakeClock(), 240)
+    recovered(wall, patience=280)
+    assert len(wall.calls) <= 18
+    times = [at for at, _ in wall.calls]
+    waited = [after - before for before, after in pairwise(times[3:])]
+    assert min(waited) >= 2
+
+
+def test_patience_ends_and_says_so() -> None:
+    """After the patience the run ends with the provider's error, and names the spent patience."""
+    wall = Wall(FakeClock(), 10_000)
+    started = wall.clock.now()
+    outcome = recovered(wall, patience=100)
+    assert outcome.status is rung.Status.FAILED
+    assert "the patience of 100 s is spent" in outcome.reason
+    assert 100 <= wall.clock.now() - started <= 115  # and the waits of the three retries
+
+
+def test_a_wait_is_not_an_attempt() -> None:
+    """The requests after waits use nothing of the budget of attempts; the retries do."""
+    wall = Wall(FakeClock(), 240)
+    assert recovered(wall, patience=280, attempts=5).status is rung.Status.RECOVERED
+    assert len(wall.calls) > 5
+
+
+def test_another_model_comes_first() -> None:
+    """A model that works takes over at once: nothing is waited for."""
+    clock = FakeClock()
+    wall = Wall(clock, 240)
+
+    def attempt(request: rung.Request) -> str:
+        return wall(request) if request.model == "a" else "other"
+
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x", model="a"), clock=clock, jitter=lambda: 0.5,
+        policy=rung.policy("call", patience=280, models=["a", "b"]),
+    )  # fmt: skip
+    assert (outcome.value, outcome.model) == ("other", "b")
+    assert clock.now() < wall.ends
+
+
+def test_after_a_failed_handover_the_first_model_is_waited_for() -> None:
+    """If the other model fails, too, the model that was asked for gets the requests after the waits."""
+    wall = Wall(FakeClock(), 120)
+    outcome = recovered(wall, patience=280, models=["a", "b"])
+    assert (outcome.status, outcome.model) == (rung.Status.RECOVERED, "a")
+    after = [model for _, model in wall.calls]
+    assert "b" in after
+    assert set(after[after.index("b") + 4 :]) == {"a"}
+
+
+def test_a_hint_is_kept_and_a_longer_one_than_the_patience_ends_it() -> None:
+    """A Retry-After within the patience is waited for, above the cap of retries, too; a longer one ends the run at once."""
+    limited = rung.AttemptError("rate limited", status=429, headers={"retry-after": "100"})
+    wall = Wall(FakeClock(), 99, limited)
+    assert recovered(wall, patience=280).status is rung.Status.RECOVERED
+    assert len(wall.calls) == 2
+    hours = rung.AttemptError("rate limited", status=429, headers={"retry-after": "7200"})
+    wall = Wall(FakeClock(), 7_200, hours)
+    outcome = recovered(wall, patience=280)
+    assert outcome.status is rung.Status.FAILED
+    assert len(wall.calls) == 1
+    assert "asked to wait 7200 s" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        rung.AttemptError("invalid request", status=400),
+        rung.AttemptError("invalid key", status=401),
+        rung.AttemptError("You exceeded your current quota", status=429, code="insufficient_quota"),
+    ],
+)
+def test_what_does_not_pass_is_not_waited_for(error: Exception) -> None:
+    """A wrong request, a wrong key or an empty account ends at once, whatever the patience."""
+    wall = Wall(FakeClock(), 1_000, error)
+    assert not recovered(wall, patience=280).ok
+    assert wall.clock.now() == wall.calls[0][0]
+
+
+def test_visible_output_is_not_repeated() -> None:
+    """A call whose output was seen is not sent again after a wait, unless it is idempotent."""
+    clock = FakeClock()
+
+    def attempt(request: rung.Request) -> str:
+        rung.mark_side_effect()
+        raise OVERLOADED
+
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x"), policy=rung.policy("call", patience=280), clock=clock
+    )
+    assert not outcome.ok
+    assert "replay is not safe" in outcome.reason
+
+
+def test_the_deadline_comes_before_the_patience() -> None:
+    """The time budget of the incident ends the waiting."""
+    wall = Wall(FakeClock(), 10_000)
+    started = wall.clock.now()
+    assert not recovered(wall, patience=3_600, seconds=60).ok
+    assert wall.clock.now() - started <= 60
+
+
+def test_waits_are_recorded_as_waits() -> None:
+    """The journal's events tell a wait from a retry, with the end of the patience; the incident is their fold."""
+    events: list[ev.Event] = []
+    wall = Wall(FakeClock(), 60)
+    outcome = recovered(wall, patience=280, listener=lambda event, _: events.append(event))
+    repeats = [e.decision for e in events if isinstance(e, ev.Decided) and isinstance(e.decision, ev.Repeat)]
+    waits = [repeat for repeat in repeats if not ev.is_retry(repeat)]
+    assert len(waits) >= 3
+    assert len({wait.until for wait in waits}) == 1
+    incident = Incident.of(outcome.events)
+    assert (incident.waits, incident.probes) == (len(waits), len(waits) - 1)
+
+
+def test_levels_keep_their_numbers() -> None:
+    """The end of a ladder has the level that the documents give it, with or without a wait below it."""
+    for ladder in LADDERS.values():
+        patient = ladder.with_patience(60)
+        assert patient.level(len(patient.rungs) - 1) == ladder.level(len(ladder.rungs) - 1)
+        assert patient.rungs[-2].action is Action.WAIT
+        assert patient.with_patience(0) == ladder
+
+
+def test_a_policy_reads_back_with_its_patience() -> None:
+    """The table of a patient policy is read as the same policy, and patience 0 removes the rung again."""
+    policy = rung.policy("call", patience=120)
+    assert rung.policy(**policy_table(policy)) == policy
+    assert policy.replace(patience=0) == rung.policy("call")
+    assert rung.policy("call", "off", patience=120).ladder.rungs[0].name == "surface"
