@@ -9,6 +9,9 @@ import pytest
 from bench.concurrency.__main__ import MAX_LOAD, measure
 
 import rung
+from rung.core.domain import events as ev
+from rung.core.policy.bounds import bounded
+from rung.engine.external_loop import ExternalRecovery, ExternalRetryBudget
 
 FAST: Any = {"backoff": {"base": 0}}
 
@@ -62,3 +65,47 @@ def test_the_breaker_says_that_it_acts_and_can_be_switched_off() -> None:
     request = rung.Request(prompt="x", model="small")
     outcome: Any = asyncio.run(rung.recover(attempt, request, policy=policy, breakers=None, retry_budget=None))
     assert isinstance(outcome.error, ConnectionResetError)
+
+
+def test_a_policy_switches_both_off() -> None:
+    """`retry_budget = false` and `breaker = false` of a policy file do what the arguments do, over arguments as well."""
+    budget, touchy = rung.RetryBudget(1, price=2), rung.BreakerRegistry(rung.BreakerSettings(minimum=1))
+    policy = rung.policy("call", retry_budget=False, breaker=False, **FAST)
+    call = rung.guarded(policy, breakers=touchy, retry_budget=budget, key="x")(_fails)
+    for _ in range(2):
+        with pytest.raises(ConnectionResetError) as caught:
+            asyncio.run(call())
+        assert caught.value.__dict__["__rung_outcome__"].attempts == 4
+    loop = ExternalRecovery(policy, retry_budget=ExternalRetryBudget(budget))
+    loop.failed(ConnectionResetError("reset"))
+    assert isinstance(loop.incident.decision, ev.Repeat)
+    bounds = bounded(policy, rung.policy("call"))
+    assert bounds.retry_budget
+    assert bounds.breaker
+
+
+def test_attempts_in_flight_are_counted() -> None:
+    """The breaker counts the running attempts of guarded calls and of recoveries that use it."""
+    breakers = rung.BreakerRegistry()
+    breaker = breakers.get("x")
+    counts: list[int] = []
+
+    async def main() -> None:
+        go, started = asyncio.Event(), asyncio.Semaphore(0)
+
+        async def waits(*_: Any) -> Any:
+            started.release()
+            await go.wait()
+
+        call = rung.guarded("call", breakers=breakers, key="x")(waits)
+        recovery: Any = rung.recover(waits, rung.Request(prompt="x"), breakers=breakers, key="x")
+        running: list[Any] = [asyncio.ensure_future(call()), asyncio.ensure_future(recovery)]
+        for _ in running:
+            await started.acquire()
+        counts.append(sum(counter() for counter in breaker.counters.values()))
+        go.set()
+        await asyncio.gather(*running)
+        counts.append(sum(counter() for counter in breaker.counters.values()))
+
+    asyncio.run(main())
+    assert counts == [2, 0]

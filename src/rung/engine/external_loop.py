@@ -113,7 +113,8 @@ class ExternalRecovery:
         self.policy = _policy_by_name(policy) if isinstance(policy, str) else policy
         self.events: list[ev.Event] = list(events)
         self.incident = Incident.of(self.events)
-        self._journal, self._retry_budget, self._now = journal, retry_budget, now
+        self._journal, self._now = journal, now
+        self._retry_budget = retry_budget if self.policy.retry_budget else None
         self._jitter = jitter or _random()
         if self.events:
             return

@@ -283,9 +283,9 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
         "listeners": listeners,
         "has_observers": journal.log is not None or bool(listeners),
         "operator": operator,
-        "retry_budget": ports.get("retry_budget", RETRY_BUDGET),
+        "retry_budget": ports.get("retry_budget", RETRY_BUDGET) if policy.retry_budget else None,
         "breaker_key": key,
-        "breakers": ports.get("breakers", BREAKERS),
+        "breakers": ports.get("breakers", BREAKERS) if policy.breaker else None,
     }
 
 

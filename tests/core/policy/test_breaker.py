@@ -413,3 +413,23 @@ def test_what_settings_cannot_be(key: str, value: Any) -> None:
         BreakerSettings(**{key: value})
     assert raised.value.key == f"breaker.{key}"
     assert raised.value.value is value
+
+
+def test_calls_in_flight_count_as_not_failed() -> None:
+    """Quick failures among slow calls that still run do not open the circuit; failures alone do, whatever runs."""
+    running = [40]
+    breaker = Breaker(BreakerSettings(minimum=10))
+    breaker.counters["test"] = lambda: running[0]
+    for at in range(1, 10):
+        breaker.record(None, at, at, CallVerdict.BAD if at % 2 else CallVerdict.GOOD)
+    breaker.record(None, 10, 10, CallVerdict.BAD)  # 6 of 10 failed, and as many are in flight: 6 of 20
+    assert breaker.circuit.value == "closed"
+    running[0] = 0
+    for at in range(11, 16):
+        breaker.record(None, at, at, CallVerdict.BAD)
+    assert breaker.circuit.value == "open"
+    dead = Breaker(BreakerSettings(minimum=10))
+    dead.counters["test"] = lambda: 1_000_000
+    for at in range(1, 11):
+        dead.record(None, at, at, CallVerdict.BAD)
+    assert dead.circuit.value == "open"

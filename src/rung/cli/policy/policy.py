@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.core.policy.policy import Model, Policy
+    from rung.core.policy.stalls import StallLimits
 
 LABEL_WIDTH: Final = 18
 
@@ -123,6 +124,9 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "retry": ", ".join(kind for kind in Kind if kind in policy.retry) or "nothing",
         "retry_after_cap": format_seconds(policy.retry_after_cap),
         "attempt_seconds": "no limit" if policy.attempt_seconds is None else format_seconds(policy.attempt_seconds),
+        "stalls": _stalls_text(policy.stalls),
+        "retry_budget": "shared by the process" if policy.retry_budget else "no: retries are not limited together",
+        "breaker": "yes" if policy.breaker else "no: attempts are never rejected",
         "models": " → ".join(map(_model_text, policy.models)) or "none",
         "agents": " → ".join(policy.agents) or "none",
         "same_account": "as the request says"
@@ -141,6 +145,15 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "elide_text": "yes: long texts may be cut in their middle" if policy.elide_text else "no",
         "learn": "yes: start at the rung that worked before" if policy.learn else "no",
     }
+
+
+def _stalls_text(stalls: StallLimits) -> str:
+    if not stalls.enabled:
+        return "never"
+    at_least = f"at least {format_seconds(stalls.min_seconds)}"
+    return (
+        f"no progress for {stalls.factor:g} times the slowest of {stalls.samples} or more similar attempts, {at_least}"
+    )
 
 
 def _model_text(model: Model) -> str:

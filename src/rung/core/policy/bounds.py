@@ -35,6 +35,8 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         retry=policy.retry & limits.retry,
         retry_after_cap=min(policy.retry_after_cap, limits.retry_after_cap),
         attempt_seconds=_least(policy.attempt_seconds, limits.attempt_seconds),
+        retry_budget=policy.retry_budget or limits.retry_budget,
+        breaker=policy.breaker or limits.breaker,
         auto_escalate=policy.auto_escalate and limits.auto_escalate,
         escalate_after=max(policy.escalate_after, limits.escalate_after),
         confirm=max(policy.confirm, limits.confirm, key=_STRICTNESS.index),

@@ -12,9 +12,12 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core.domain.errors import ConfigError, is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CircuitState(StrEnum):
@@ -44,7 +47,8 @@ class BreakerSettings:
     The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. A
     call that takes longer than `slow` seconds counts as failed (None: never). The circuit stays open for `pause`
     seconds; then one probe is admitted. A probe without a result after `probe` seconds is replaced by the next one.
-    With `enabled=False` it never opens. The default `minimum` keeps a burst of quick failures among slow successes from
+    With `enabled=False` it never opens. Calls in flight count as not failed, but never for so many that a service whose
+    calls all fail would not open it: quick failures end before slow successes do. The default `minimum` keeps a burst of quick failures among slow successes from
     opening it.
     """
 
@@ -85,6 +89,7 @@ class Breaker:
         "_recheck_at",
         "calls",
         "circuit",
+        "counters",
         "fast_path_thread",
         "generation",
         "probing_since",
@@ -105,6 +110,8 @@ class Breaker:
         self.calls: deque[float] = deque(maxlen=max(100, self.settings.minimum))
         # The thread whose guarded calls may skip `admit`; None while the circuit is not closed.
         self.fast_path_thread: int | None = None
+        # Functions that count the calls in flight, by what they count. Called before the circuit opens.
+        self.counters: dict[object, Callable[[], int]] = {}
         self._lock = Lock()
         self._reset_window()
 
@@ -190,11 +197,20 @@ class Breaker:
             return  # the call began before the circuit opened
         rate, count = self.rate(now)
         if count >= self.settings.minimum and rate >= self.settings.rate:
-            self._open(now)
+            missing = math.ceil(self.settings.rate * (count + self._in_flight(count)) - rate * count - 1e-9)
+            if missing <= 0:
+                self._open(now)
+            else:
+                self._failures_until_check = missing  # fewer failures cannot outweigh the calls in flight
             return
         # The rate cannot be reached before this many more failures, or before the oldest call leaves the window.
         self._failures_until_check = self._failures_to_open(count) - round(rate * count)
         self._recheck_at = min(map(abs, self._recent(now)), default=now) + self.settings.window
+
+    def _in_flight(self, ended: int) -> float:
+        """Return the calls in flight, at most as many as leave the circuit to open if all calls that ended have failed."""
+        most = ended * (1 - self.settings.rate) / self.settings.rate
+        return min(most, sum(counter() for counter in tuple(self.counters.values())))
 
     def _open(self, now: float) -> None:
         self.circuit = CircuitState.OPEN

@@ -126,6 +126,12 @@ class Policy:
         "When an attempt without progress is ended as `stalled`, by the journal's history of similar attempts.",
         default_factory=StallLimits,
     )
+    retry_budget: bool = setting(
+        FLAG, "Whether the retry budget that all calls of a process share limits the retries.", default=True
+    )
+    breaker: bool = setting(
+        FLAG, "Whether the circuit breaker of a model, a function or an upstream rejects attempts.", default=True
+    )
     auto_escalate: bool = setting(FLAG, "Whether the next model up may take over without approval.", default=True)
     escalate_after: int = setting(
         WHOLE, "With fewer failures than this, the next model up takes over only if a person approves.", default=0

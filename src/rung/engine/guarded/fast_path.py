@@ -30,7 +30,7 @@ from rung.engine.timeouts.sync_timeout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rung.engine.guarded.guard import GuardedFunction
     from rung.engine.timeouts.async_timeout import TimeoutSweeper
@@ -89,6 +89,12 @@ class FastPath:
             run.append(ev.StepCompleted(at, step))
         run.append(ev.AttemptSucceeded(ended, ended - began, reports.dollars if reports is not None else 0.0))
         return run.log
+
+    def count_in_flight(self, function: Callable[..., Any], running: Mapping[Any, object]) -> None:
+        """Let the breaker count the coroutines of this function that are running."""
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            self.breaker.counters[code] = lambda: sum(getattr(work, "cr_code", None) is code for work in [*running])
 
     def register_with_watchdog(self) -> None:
         """Start the watchdog, so that calls in the main thread can take the fast path while the circuit is closed."""
@@ -233,6 +239,7 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
         fast_path.append_success,
     )
     sweeper: TimeoutSweeper | None = None
+    fast_path.count_in_flight(function, RUNNING)
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal sweeper

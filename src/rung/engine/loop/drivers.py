@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rung.engine.arguments import refuse_coroutine
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
+from rung.engine.loop.process_state import ATTEMPTS_IN_FLIGHT
 from rung.engine.timeouts import sync_timeout
 
 if TYPE_CHECKING:
@@ -57,10 +58,13 @@ async def adrive(run: RecoveryRun, steps: Steps, attempt: Callable[..., Any]) ->
 
 
 def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
+    ATTEMPTS_IN_FLIGHT[run] = run.breaker
     try:
         value = sync_timeout.call_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience)
     except Exception as error:  # the failure of an attempt becomes a value here
         return None, error
+    finally:
+        ATTEMPTS_IN_FLIGHT.pop(run, None)
     refuse_coroutine(value, "attempt")
     return value, None
 
@@ -68,10 +72,13 @@ def _attempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
 async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
     from rung.engine.timeouts.thread_timeout import acall_with_timeout
 
+    ATTEMPTS_IN_FLIGHT[run] = run.breaker
     try:
         return await acall_with_timeout(attempt, (run.incident.request,), run.seconds, run.patience), None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error
+    finally:
+        ATTEMPTS_IN_FLIGHT.pop(run, None)
 
 
 def _called(move: CallPort) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from rung.core.policy.breaker import Breaker, BreakerSettings
@@ -23,7 +24,9 @@ class BreakerRegistry:
             return breaker
         if self._max_keys is not None and len(self._by_key) >= self._max_keys:
             self._by_key.pop(next(iter(self._by_key)), None)
-        return self._by_key.setdefault(key, Breaker(self.settings))
+        breaker = self._by_key.setdefault(key, Breaker(self.settings))
+        breaker.counters["attempts"] = partial(_attempts_with, breaker)
+        return breaker
 
     def items(self) -> list[tuple[str, Breaker]]:
         """Return all keys and their breakers."""
@@ -32,6 +35,14 @@ class BreakerRegistry:
     def clear(self) -> None:
         """Forget all breakers. A function that is guarded already keeps its own."""
         self._by_key.clear()
+
+
+# Attempts that the drivers are making now: the breaker of each.
+ATTEMPTS_IN_FLIGHT: Final[dict[object, Breaker | None]] = {}
+
+
+def _attempts_with(breaker: Breaker) -> int:
+    return sum(other is breaker for other in ATTEMPTS_IN_FLIGHT.copy().values())
 
 
 RETRY_BUDGET: Final = RetryBudget()
