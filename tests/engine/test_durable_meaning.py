@@ -343,3 +343,42 @@ def test_arguments_of_tasks(journal: Journal) -> None:
     assert rung.durable.resume(journal) == {"t": f"used {text}"}
     assert seen == [text]
     assert TOKEN not in everything(journal)
+
+
+def test_a_nested_run_costs_once(journal: Journal) -> None:
+    """What a nested durable run cost before its process died is counted once, in its outer run and in all reports."""
+    request = rung.Request(prompt="p", idempotent=True)
+
+    def outer(ends: Callable[[], Any]) -> Callable[[], Any]:
+        def inner(_: rung.Request) -> Any:
+            rung.report_cost(0.5)
+            return ends()
+
+        def attempt() -> Any:
+            rung.report_cost(0.25)
+            made = rung.durable.recover_sync(
+                inner,
+                request,
+                run_id="nested",
+                journal=process.journal,
+                policy=POLICY,
+                breakers=None,
+                retry_budget=None,
+            )
+            return made.dollars
+
+        return attempt
+
+    def die() -> None:
+        process.death.is_dead = True
+        raise Died
+
+    process = Process(journal, outer(die))
+    with pytest.raises(Died):
+        process.recover(request)
+    process = Process(journal, outer(lambda: "done"))
+    outcome = process.recover(request)
+    assert (outcome.value, outcome.dollars) == (1.0, 1.5)  # spent: 0.25 and 0.5, twice
+    journal.flush()
+    for table, column in (("incident", "own_dollars"), ("attempt", "dollars"), ("by_hour", "dollars")):
+        assert journal.read(f"SELECT sum({column}) FROM {table}") == [(1.5,)], table

@@ -80,12 +80,15 @@ class DurableRecovery:
         except RungError as error:  # the attempt must not fail because of its report
             self.run.record_crash("journal", error)
 
-    def _restore_reports(self, key: str) -> None:
-        """Add what an attempt of an earlier process reported to the run."""
+    def _reports(self, key: str) -> list[Mapping[str, Any]]:
+        """Return what an attempt of an earlier process reported. Its enclosing runs received the dollars then."""
         prefix = f"{key}.report."
         numbers = sorted(int(name.removeprefix(prefix)) for name in self.recorded_steps if name.startswith(prefix))
-        for number in numbers:
-            report = self.recorded_steps[f"{prefix}{number}"]
+        return [self.recorded_steps[f"{prefix}{number}"] for number in numbers]
+
+    def _restore_reports(self, key: str) -> None:
+        """Add what an attempt of an earlier process reported to the run."""
+        for report in self._reports(key):
             self.run.attempt_dollars += report.get("dollars", 0.0)
             if "step" in report:
                 self.run.append(ev.StepCompleted(self.run.clock.now(), report["step"]))
@@ -158,6 +161,7 @@ class DurableRecovery:
         at = find_resume_point(run.log, run.policy, now)
         run.previous_decision = at.previous_decision
         key = self.next_step_key()
+        run.earlier_dollars = run.incident.dollars + sum(report.get("dollars", 0.0) for report in self._reports(key))
         if key in self.recorded_steps:
             return self._with_decision(
                 at

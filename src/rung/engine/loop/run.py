@@ -120,6 +120,7 @@ class RecoveryRun:
     reports_since: float = _NEVER  # reports without a run since this time may belong to the running attempt
     attempt_dollars: float = 0.0  # dollars the running attempt has reported
     reported_dollars: float = 0.0  # dollars that the enclosing calls have received already
+    earlier_dollars: float = 0.0  # dollars of earlier processes of this run: the enclosing runs received them then
     has_visible_effects: bool = False  # the running attempt has reported output or a side effect
     published: int = 0
     pending_append: Any = None  # append that is still being written
@@ -394,10 +395,11 @@ class RecoveryRun:
 
     def _propagate(self) -> None:
         """Add the cost to the enclosing recovery, and the tries to the session."""
+        dollars = self.incident.dollars - self.earlier_dollars
         if self.parent is not None:
-            self.parent.attempt_dollars += self.incident.dollars
-        elif self.incident.dollars > self.reported_dollars:  # an enclosing guarded call may have no run
-            cost = (SYSTEM_CLOCK.now(), self.incident.dollars - self.reported_dollars)
+            self.parent.attempt_dollars += dollars
+        elif dollars > self.reported_dollars:  # an enclosing guarded call may have no run
+            cost = (SYSTEM_CLOCK.now(), dollars - self.reported_dollars)
             for receiver in listeners():
                 receiver.add_cost(cost)
         if self.session is not None:

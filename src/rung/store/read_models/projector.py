@@ -146,7 +146,8 @@ class IncidentProjector:
     ) -> float:  # fmt: skip
         """Add an attempt's row and all its counts except the session's; return its own cost."""
         at, seconds = event.at, event.seconds
-        own, self.nested_dollars = max(0.0, event.dollars - self.nested_dollars), 0.0
+        # Less than 0 if a nested recovery was resumed: an attempt that was cut off has counted what it cost before.
+        own, self.nested_dollars = max(-self.own_dollars, event.dollars - self.nested_dollars), 0.0
         self.last_attempt_at = at
         self.own_dollars += own
         kind, rule, phase, tool, message = "", "", "", "", ""
