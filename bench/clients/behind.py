@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 TIMEOUTS: Final = {"connect": 2.0, "headers": 4.0, "total": 6.0, "first_token": 4.0, "idle": 3.0, "last_resort_factor": 1.0}  # fmt: skip
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 120.0
+# A price that the settings have is not looked up, which would cost each cell a process of its own.
+MODELS: Final = ("claude-sonnet-4-5", "claude-haiku-4-5-20251001", "claude-x", "gpt-5.1", "gpt-4o", "gpt-x", "gpt-y", "qwen-x", "gemini-2.5-pro")  # fmt: skip
+PRICES: Final = {model: {"input": 1.0, "output": 1.0} for model in MODELS}
 
 
 @asynccontextmanager
 async def gateway(provider_url: str, *, patience: float = 1.0) -> AsyncIterator[str]:
     """Run a gateway with the default policy in front of a provider; yields its address. Timeouts are times `patience`."""
     timeouts = {name: value * (1.0 if name == "last_resort_factor" else patience) for name, value in TIMEOUTS.items()}
-    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": timeouts}
+    forward = {"/v1beta/*": "openai"}  # Gemini's API
+    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": timeouts, "forward": forward, "prices": PRICES}  # fmt: skip
     started = threading.Event()
     served = RunningGateway(settings_from(table, parse_policy_file({})), None, lambda _: started.set())
     thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)

@@ -23,7 +23,7 @@ from bench.clients.provider.server import Provider
 if TYPE_CHECKING:
     from bench.clients.clients import Client
 
-SDK_SECONDS, AGENT_SECONDS = 60.0, 120.0
+SDK_SECONDS, AGENT_SECONDS = 60.0, 240.0
 DIRECT_STALL_SECONDS: Final = {False: 15.0, True: 45.0}  # SDK, agent: how long a stall without the gateway is watched
 SETTLE_SECONDS: Final = 20.0  # for the retries of a driver whose provider is gone
 LATE: Final = "not done at the time limit"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SAVED: Final = Path(__file__).parent / "results.jsonl"
 _ROW: Final = ("client", "wire", "mode", "tries", "route")
 _RESULT: Final = tuple(Result.__dataclass_fields__)
+_SAVED: Final = tuple(name for name in _RESULT if name != "note")  # notes have paths of this machine
 _MARKS: Final = ("version", "date", "state")
 
 
@@ -47,7 +48,7 @@ class ResultStore:
         self.found: dict[Cell, Measured] = {}
         for row in _lines(saved):
             for fault, values in row.pop("cells").items():
-                self._add({**row, "fault": fault, **dict(zip(_RESULT, values, strict=True))})
+                self._add({**row, "fault": fault, **dict(zip(_SAVED, values, strict=True)), "note": ""})
         for row in _lines(path):
             self._add(row)
 
@@ -82,7 +83,7 @@ class ResultStore:
                 key = {**cell.to_dict(), **dict(zip(_MARKS, measured[1:], strict=True))}
                 key.pop("fault")
                 row = rows.setdefault(tuple(key.values()), {**key, "cells": {}})
-                row["cells"][cell.fault] = [getattr(measured.result, name) for name in _RESULT]
+                row["cells"][cell.fault] = [getattr(measured.result, name) for name in _SAVED]
         lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows.values()]
         self._saved.write_text("".join(lines), encoding="utf-8")
 

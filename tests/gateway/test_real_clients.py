@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from bench.clients.cells import ROUTES, Cell, Result
+from bench.clients.report import page, rows
 from bench.clients.store import ResultStore
 
 from tests.hooks.rig import command_line
@@ -119,3 +120,10 @@ def test_results_are_kept(tmp_path: Path) -> None:
     assert all(saved.has(cell, "1.0") and not saved.has(cell, "1.1") for cell in cells)
     saved.state = "another"
     assert [saved.is_stale(cell) for cell in cells] == [False, False, True, True]
+
+
+def test_the_page_is_what_was_measured(tmp_path: Path) -> None:
+    """The page of real clients is written from the committed results: `make clients`."""
+    store = ResultStore(tmp_path / "none.jsonl")
+    assert page(store) == (ROOT / "docs/reference/clients.md").read_text(encoding="utf-8")
+    assert not any(row.worse() for row in rows(store))

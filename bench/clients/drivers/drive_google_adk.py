@@ -9,6 +9,7 @@ from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.lite_llm import LiteLlm
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+from litellm import acompletion  # noqa: F401  # ADK imports LiteLLM in its first call, which takes long
 from loop import KEY, PROMPT, Cell, serve
 
 
