@@ -15,6 +15,7 @@ import rung
 from rung.core.classify.failure_cache import classify_cached as failure_of
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
+from rung.engine.local_zone import local_zone
 from rung.store.backends.sqlite import SqliteBackend
 from rung.store.backends.sqlite_connection import SqliteConnection
 from rung.store.journal.journal import Journal
@@ -60,7 +61,7 @@ def recovery() -> list[EventBatch]:
     """Return the appends of a call that fails once: three events after the failure, one at the end."""
     number = next(NUMBERS)
     incident, at = f"bench-{number}", time.time()
-    failure = failure_of(ERROR, at)
+    failure = failure_of(ERROR, at, local_zone)
     return [
         EventBatch(
             incident,

@@ -219,3 +219,13 @@ def test_what_is_known_of_loops_goes_with_the_worker(world: World) -> None:
     world.table.hand_off(claim, "done")
     world.conductor.supervise_and_dispatch()
     assert world.conductor.crew.loop_states == {}
+
+
+def test_a_limit_of_a_worker_names_its_reset(world: World) -> None:
+    """The failure of a worker that met a limit carries the seconds until the limit reopens."""
+    claim = claimed(world)
+    limit = f"429 rate limit exceeded, resets at {int(world.now) + 30}"
+    world.table.report_error(claim, limit, body=f"ERROR (Retry 1/5):\nError: {limit}")
+    world.conductor.handle_pending()
+    failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
+    assert (failure["kind"], failure["retry_after"]) == ("rate_limit", 30.0)

@@ -10,6 +10,7 @@ from rung.core.domain.failures import Evidence, Kind
 from rung.core.policy.policy import preset
 from rung.engine.loop.process_state import RETRY_BUDGET
 from rung.mcp.recovery_service import RecoveryService
+from rung.mcp.server import explain_error
 from rung.store import open_journal
 
 if TYPE_CHECKING:
@@ -88,3 +89,14 @@ def test_the_contract_after_finish_is_that_of_the_same_incident(journal: Journal
     assert (contract["escalationPath"], contract["completedSteps"]) == ([5], ["parser"])
     again = service.finish_partial("s", [], "another task")
     assert (again["incident"] != told["incident"], again["attempts"]) == (True, 0)
+
+
+def test_an_error_that_names_a_reset_is_explained_with_its_wait(journal: Journal) -> None:
+    """The wait until a limit reopens is counted from the clock of the service."""
+    service = RecoveryService(journal, lambda: preset("task"), now=lambda: 1_760_000_000.0)
+    known = explain_error(service, "Claude AI usage limit reached|1760004000", "", None)
+    assert (known["kind"], known["wait_seconds"]) == ("quota_exhausted", 4_000.0)
+    assert (
+        service.report_failure("s", Evidence(text="Claude AI usage limit reached|1760004000"))["kind"]
+        == "quota_exhausted"
+    )

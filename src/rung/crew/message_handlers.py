@@ -22,6 +22,7 @@ from rung.core.domain.ladder import Action
 from rung.crew.judgement import WorkerError
 from rung.crew.plan_sync import current_plan
 from rung.crew.replanning import replan
+from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -36,7 +37,8 @@ def handle_error(crew: ConductorContext, task: TaskRow) -> None:
         return
     message = newest_message(crew, task, MessageType.ERROR)
     report = message.message if message is not None else task.last_error or ""
-    failure = classify(ErrorReport.parse(report).evidence(f"{task.last_error or ''}\n{report}".strip()))
+    evidence = ErrorReport.parse(report).evidence(f"{task.last_error or ''}\n{report}".strip())
+    failure = classify(evidence, crew.now(), local_zone())
     take_next_rung(crew, task, failure, report)
 
 

@@ -18,6 +18,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import decide
+from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.process_state import RETRY_BUDGET
 
@@ -195,7 +196,7 @@ class ExternalRecovery:
         return build_outcome(self.incident, ladder, events, value=None, error=None, now=self._now())
 
     def _attempt_failed(self, error: object, now: float) -> ev.AttemptFailed:
-        failure = classify(error, now)
+        failure = classify(error, now, local_zone())
         budget = self._retry_budget
         return ev.AttemptFailed(now, failure, 0.0, 0.0, budget is None or budget.affords())
 

@@ -15,6 +15,7 @@ from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.request import Request
 from rung.detectors.session_monitor import SessionMonitor
 from rung.engine.external_loop import ExternalRecovery
+from rung.engine.local_zone import local_zone
 from rung.mcp.schemas import NextStep, OutcomeReport, next_step
 from rung.store.queries.incidents import open_incidents
 
@@ -64,7 +65,7 @@ class RecoveryService:
 
     def report_failure(self, session: str, evidence: Evidence, task: str = "", model: str = "") -> NextStep:
         """Record a failure and return the next step."""
-        return self._record_failure(session, classify(evidence), task, model)
+        return self._record_failure(session, classify(evidence, self.now(), local_zone()), task, model)
 
     def report_finding(self, session: str, finding: Finding, task: str = "") -> NextStep:
         """Record a detector's finding and return the next step."""

@@ -8,6 +8,7 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
 from rung.detectors.step import Step
+from rung.engine.local_zone import local_zone
 from rung.mcp.recovery_service import RecoveryService, escalation_evidence, evidence, to_json_text
 from rung.mcp.schemas import KnownFailure, LoopReport, NextStep, OutcomeReport, ReportAccepted
 
@@ -159,7 +160,7 @@ def _add_resources(server: Any, service: RecoveryService) -> None:
 
 def explain_error(service: RecoveryService, error: str, tool: str, status: int | None) -> KnownFailure:
     """Return what the classifier, the guide and the journal know about an error."""
-    failure = classify(evidence(clip(error), tool, None, status, ""))
+    failure = classify(evidence(clip(error), tool, None, status, ""), service.now(), local_zone())
     guide = GUIDES[failure.kind]
     return {
         "kind": failure.kind.value,

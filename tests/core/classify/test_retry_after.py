@@ -116,3 +116,82 @@ def test_a_date_without_a_date_header_is_measured_by_our_clock(headers: dict[str
     assert wait_in_headers(headers, 1_792_567_680.0) == seconds
     failure = classify({"status": 429, "headers": headers}, 1_792_567_680.0)
     assert (failure.kind, failure.retry_after) == (Kind.RATE_LIMIT, seconds)
+
+
+UNIFIED = "anthropic-ratelimit-unified-"
+NOW = 1_792_567_680.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({f"{UNIFIED}reset": "1792567740"}, 60.0),  # no status at all
+        ({f"{UNIFIED}status": "rejected", f"{UNIFIED}reset": "1792567740"}, 60.0),
+        ({f"{UNIFIED}status": "rejected", f"{UNIFIED}reset": "2026-10-21T07:29:00Z"}, 60.0),
+        ({f"{UNIFIED}status": "allowed", f"{UNIFIED}reset": "1792567740"}, None),  # another limit refused the call
+        ({f"{UNIFIED}status": "allowed_warning", f"{UNIFIED}5h-reset": "1792567740"}, None),
+        (
+            {
+                f"{UNIFIED}status": "rejected",
+                f"{UNIFIED}5h-status": "rejected",
+                f"{UNIFIED}5h-reset": "1792567740",
+                f"{UNIFIED}7d-status": "allowed",
+                f"{UNIFIED}7d-reset": "1792999999",
+                f"{UNIFIED}reset": "1792999999",
+            },
+            60.0,
+        ),
+        (
+            {
+                f"{UNIFIED}5h-status": "rejected",
+                f"{UNIFIED}5h-reset": "1792567740",
+                f"{UNIFIED}7d_opus-status": "rejected",
+                f"{UNIFIED}7d_opus-reset": "1792567780",
+            },
+            100.0,  # until both are open
+        ),
+        ({f"{UNIFIED}overage-status": "rejected", f"{UNIFIED}overage-reset": "1792567740"}, None),
+        ({f"{UNIFIED}5h-status": "rejected"}, None),
+        ({f"{UNIFIED}reset": "1792567740", "retry-after": "7"}, 7.0),
+        ({"x-codex-primary-used-percent": "100", "x-codex-primary-reset-after-seconds": "600"}, 600.0),
+        ({"x-codex-primary-used-percent": "100.0", "x-codex-primary-reset-at": "1792567740"}, 60.0),
+        ({"x-codex-primary-used-percent": "99", "x-codex-primary-reset-after-seconds": "600"}, None),
+        ({"x-codex-primary-used-percent": "much", "x-codex-primary-reset-after-seconds": "600"}, None),
+        ({"x-codex-bengalfox-primary-used-percent": "100", "x-codex-bengalfox-primary-reset-at": "1792567740"}, 60.0),
+        ({"x-usage-ratelimit-session": "ent=50&rem=0&rst=2026-10-21T07%3A29%3A00Z"}, 60.0),
+        ({"x-usage-ratelimit-weekly": "rem=5.7&rst=2026-10-21T07%3A29%3A00Z"}, None),
+        ({"x-quota-snapshot-premium_interactions": "ent=300&ov=0.0&rem=0.0&rst=2026-10-21T07:29:00Z"}, 60.0),
+        ({"x-quota-snapshot-chat": "rem=0"}, None),
+        ({"ratelimit": '"default";r=0;t=30'}, 30.0),
+        ({"ratelimit": '"default";r=3;t=30'}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1792567740000"}, 60.0),  # milliseconds
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "nan"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
+    ],
+)
+def test_plan_windows(headers: dict[str, str], seconds: float | None) -> None:
+    """The reset of a spent window of Anthropic, Codex, Copilot or the RateLimit field counts; that of an open one does not."""
+    assert wait_in_headers(headers, NOW) == (None if seconds is None else pytest.approx(seconds))
+    failure = classify({"status": 429, "headers": headers}, NOW)
+    assert failure.retry_after == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ('{"retryDelay": "1h2m3s"}', 3_723.0),
+        ('{"quotaResetDelay": "539.477544ms"}', 0.539477544),
+        ('{"resetsInSeconds": 90}', 90.0),
+        ("429 quota exceeded. retry_delay {\n  seconds: 34\n}\n", 34.0),
+        ("quota exceeded [retrying in ~1 week attempt #1]", 604_800.0),
+        ("Free usage exceeded, subscribe to Go [retrying in 6h16m - attempt #1]", 22_560.0),
+        ("Connection error. Retrying in 1 seconds… (attempt 1/10)", None),  # a client's own backoff
+        ("rate limit: retrying in a moment", None),
+        ("或请等待 70 seconds，然后重试。", 70.0),
+        ("try again in 5 days 22 hours 11\nminutes.", 511_860.0),
+        ('{"retry_delay": {"seconds": 5}}', None),
+    ],
+)
+def test_more_durations(text: str, seconds: float | None) -> None:
+    """Durations in fields, in Google's protobuf text, over a line break, and announced by a client for a limit."""
+    assert wait_in_text(text) == (None if seconds is None else pytest.approx(seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from rung.cli.output import format_seconds, json_option, print_json, print_row
 from rung.core.classify.classifier import classify, rules
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import ConfigError
+from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence, Failure
@@ -55,7 +57,7 @@ def command(
         _reject_fact_options(known)
         classify_lines(text)
         return
-    failure = classify(_evidence(text, known))
+    failure = classify(_evidence(text, known), time.time(), local_zone())
     if as_json:
         print_json(_json(failure))
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.classify.failure_cache import FAILURE_CACHE
 from rung.core.classify.read_facts import read_facts
+from rung.core.classify.reset_times import names_reset, reset_wait
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
 from rung.core.classify.rules import provider, tools
@@ -14,6 +15,7 @@ from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import tzinfo
 
 # The most reliable rules come first: the engine's own time-outs, errno values, stop reasons. Text rules follow, from
 # specific to general. The bare HTTP status, the exception class and the exit code come last.
@@ -63,21 +65,25 @@ def _build_index() -> RuleIndex:
     return _index
 
 
-def classify(error: object, now: float | None = None) -> Failure:
+def classify(error: object, now: float | None = None, zone: tzinfo | None = None) -> Failure:
     """Classify an exception, a response-like mapping, a text or evidence.
 
-    With `now` (UTC seconds), a date at which the server may be asked again counts also without a `Date` header.
+    With `now` (UTC seconds), a time at which a limit reopens becomes a wait: a date in a header also without a `Date`
+    header, a timestamp in a body, a time in a sentence ("resets 3pm"). `zone` is the zone of times without one.
     """
     failure = _classify_cached(error)
-    if (
-        now is None
-        or failure.retry_after is not None
-        or not failure.evidence.headers
-        or failure.kind not in _WAIT_KINDS
-    ):
+    if now is None or failure.retry_after is not None or failure.kind not in _WAIT_KINDS:
         return failure
-    wait = wait_in_headers(failure.evidence.headers, now)
+    evidence = failure.evidence
+    wait = wait_in_headers(evidence.headers, now) if evidence.headers else None
+    if wait is None and names_reset_time(failure):
+        wait = reset_wait(evidence.text, now, zone)
     return failure if wait is None else failure._replace(retry_after=wait)
+
+
+def names_reset_time(failure: Failure) -> bool:
+    """Return whether the wait may be a time in the text: then it depends on when the error is classified."""
+    return failure.retry_after is None and failure.kind in _LIMIT_KINDS and names_reset(failure.evidence.text)
 
 
 def _classify_cached(error: object) -> Failure:
@@ -124,5 +130,7 @@ def is_retryable(error: object) -> bool:
 
 # Kinds for which a wait that the error requests is meaningful.
 _WAIT_KINDS: Final = TRANSIENT | {Kind.QUOTA_EXHAUSTED, Kind.SERVICE_DOWN}
+# Kinds whose text may name the time at which the limit reopens.
+_LIMIT_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.QUOTA_EXHAUSTED})
 # Kinds reported by a caller or detector (`finding`) that a retry may fix.
 _RETRYABLE_FINDINGS: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}

@@ -385,7 +385,9 @@ def headers_of(*holders: object) -> Mapping[str, str]:
 
 
 # Headers that help to classify a failure or to time its retry. Cookies and keys must never be stored.
-_is_diagnostic: Final = re.compile(r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$").search
+_is_diagnostic: Final = re.compile(
+    r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$|^x-codex-.*(?:percent|reset)|^x-quota-snapshot"
+).search
 
 
 def diagnostic_headers(headers: Any) -> Mapping[str, str]:

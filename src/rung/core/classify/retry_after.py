@@ -1,16 +1,20 @@
-"""Parse the wait that a server requests: from headers, a JSON body or a sentence."""
+"""Parse the wait that a server requests: from headers, a JSON body or a sentence.
+
+A wait that depends on the clock (a date, a time of day, a timestamp) is read by `reset_times`.
+"""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.durations import MAX_WAIT_SECONDS, parse_duration, plausible
 from rung.core.classify.lazy_regex import LazyPattern
+from rung.core.classify.rate_limit_headers import parse_date, seconds_until, window_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_WAIT_SECONDS: Final = 366 * 86_400.0  # a longer wait is taken as an error
+__all__ = ["MAX_WAIT_SECONDS", "parse_duration", "wait_in_headers", "wait_in_text"]
 
 
 def wait_in_headers(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -24,105 +28,35 @@ def wait_in_headers(headers: Mapping[str, str], now: float | None = None) -> flo
         if value is not None:
             seconds = _parse_number(value, unit)
             if seconds is None and unit == 1.0:
-                seconds = _seconds_until(_parse_date(value), headers, now)
+                seconds = seconds_until(parse_date(value), headers, now)
             if seconds is not None:
                 return seconds
-    return _exhausted_window_reset(headers, now)
+    return window_wait(headers, now)
 
 
 def _parse_number(value: str, unit: float) -> float | None:
     try:
-        return _plausible(float(value) * unit)
+        return plausible(float(value) * unit)
     except ValueError:
         return None
-
-
-def _plausible(seconds: float | None) -> float | None:
-    return seconds if seconds is not None and 0 <= seconds <= MAX_WAIT_SECONDS else None
-
-
-_MONTHS: Final = {
-    name: number
-    for number, name in enumerate(
-        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
-    )
-}
-_HTTP_DATE: Final = LazyPattern(r"(?:\w+,? )?(\d{1,2})[ -](\w{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
-
-
-def _parse_date(value: str) -> float | None:
-    """Return an HTTP date, an RFC 3339 time or a Unix timestamp as a Unix timestamp."""
-    from datetime import UTC, datetime
-
-    try:
-        match = _HTTP_DATE.match(value)
-        if match is not None:
-            day, month, year, hours, minutes, seconds = match.groups()
-            midnight = datetime(int(year), _MONTHS[month.lower()], int(day), tzinfo=UTC).timestamp()
-            return midnight + int(hours) * 3_600 + int(minutes) * 60 + int(seconds)
-        if value[4:5] == "-":
-            at = datetime.fromisoformat(value.strip())
-            return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-        return float(value)
-    except (ValueError, KeyError, OverflowError):
-        return None
-
-
-def _seconds_until(at: float | None, headers: Mapping[str, str], now: float | None) -> float | None:
-    sent = _parse_date(headers.get("date", ""))
-    if at is not None and sent is not None:
-        return _plausible(max(0.0, at - sent))
-    return None if at is None or now is None or at <= now else _plausible(at - now)
-
-
-_REMAINING_HEADER: Final = LazyPattern(r"ratelimit-(?:.*-)?remaining")
-
-
-def _exhausted_window_reset(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the longest reset among the rate-limit windows with nothing remaining."""
-    waits = []
-    for name, left in headers.items():
-        if _REMAINING_HEADER.search(name) and left.strip() in {"0", "0.0"}:
-            reset = headers.get(name.replace("remaining", "reset"), "")
-            seconds = _parse_number(reset, 1.0)
-            if seconds is None:
-                seconds = parse_duration(reset)
-            if seconds is None:
-                seconds = _seconds_until(_parse_date(reset), headers, now)
-            if seconds is not None:
-                waits.append(seconds)
-    return max(waits, default=None)
-
-
-_UNIT_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DURATION_PART: Final = LazyPattern(
-    r"(\d{1,12}(?:\.\d{1,9})?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])",
-    re.IGNORECASE,
-)
-
-
-def parse_duration(text: str, start: int = 0) -> float | None:
-    """Return the seconds in "1m3.5s", "6hr 29min", "663 hours 23 minutes", "8 seconds"; None without a duration."""
-    total = 0.0
-    end = start
-    for match in _DURATION_PART.finditer(text, start, start + 80):
-        if text[end : match.start()].strip(" ,~") not in {"", "and", "for", "about"}:
-            break
-        unit = match[2].lower()
-        total += float(match[1]) * (0.001 if unit.startswith(("ms", "mil")) else _UNIT_SECONDS[unit[0]])
-        end = match.end()
-    return _plausible(total) if end > start else None
 
 
 # Marker (its first letter is left out, so that case does not matter), endings as a field name, endings in a sentence.
 _WAIT_HINTS: Final = (
     ("etry", ("Delay", "_delay", "_after", "After"), (" after ", " in ")),
-    ("eset", ("s_in_seconds", "_after"), (" in ", "s in ", " after ")),
+    (
+        "eset",
+        ("s_in_seconds", "_after", "Delay", "sInSeconds", "_in_seconds"),
+        (" in ", "s in ", " after ", "s after "),
+    ),
     ("gain", (), (" in ", " after ")),
     ("ait ", (), ("", "for ")),
+    ("等待", (), ("",)),
     ("stimated", ("_time",), ()),
 )
-_FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)(m?s)?")
+_LIMIT_WORDS: Final = ("imit", "uota", "sage exceeded")  # of a limit, a quota, "usage exceeded"
+_FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)([a-z]?)")
+_PROTO_SECONDS: Final = LazyPattern(r"\s?\{\s{0,12}seconds:\s?(\d{1,9})")  # Google's errors in protobuf text
 
 
 def wait_in_text(text: str) -> float | None:
@@ -134,18 +68,24 @@ def wait_in_text(text: str) -> float | None:
                 seconds = _wait_in_sentence(text, word, followers)
             if seconds is not None:
                 return seconds
-    return None
+    return _wait_of_client(text)
 
 
 def _wait_in_field(text: str, word: str, endings: tuple[str, ...]) -> float | None:
     for ending in endings:
         at = text.find(word + ending)
-        if at > 1 and text[at - 2].isalpha():
+        if at < 0 or (at > 1 and text[at - 2].isalpha() and not text.startswith("quotaR", at - 6)):
             continue  # totalRetryDelay is the time already waited
-        value = None if at < 0 else _FIELD_VALUE.match(text, at + len(word) + len(ending))
-        if value is not None:
-            milliseconds = value[3] == "ms" or value[1].lower().endswith("ms")
-            return _plausible(float(value[2]) * (0.001 if milliseconds else 1.0))
+        end = at + len(word) + len(ending)
+        value = _FIELD_VALUE.match(text, end)
+        if value is None:
+            block = _PROTO_SECONDS.match(text, end)
+            if block is not None:
+                return plausible(float(block[1]))
+        elif value[3]:
+            return parse_duration(text, value.start(2))
+        else:
+            return plausible(float(value[2]) * (0.001 if value[1].lower().endswith("ms") else 1.0))
     return None
 
 
@@ -156,3 +96,11 @@ def _wait_in_sentence(text: str, word: str, followers: tuple[str, ...]) -> float
         if seconds is not None:
             return seconds
     return None
+
+
+def _wait_of_client(text: str) -> float | None:
+    """Return the wait that a client announces for a limit ("[retrying in ~20h]"); its own backoff says nothing."""
+    at = text.rfind("etrying in ")
+    if at < 0 or not any(word in text for word in _LIMIT_WORDS):
+        return None
+    return parse_duration(text, at + len("etrying in "))

@@ -15,6 +15,7 @@ from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.recovery.decide import attempt_limit
 from rung.core.recovery.first_retry import FirstRetryCache
+from rung.engine.local_zone import local_zone
 from rung.engine.loop.run import CURRENT, breaker_verdict
 from rung.engine.ports import EPOCH
 from rung.engine.recover import attach_outcome
@@ -58,7 +59,7 @@ class FirstRetries:
         if CURRENT.get() is not None or any_since(began, is_async=run.is_async) or _is_request(args):
             return None
         now, budget = EPOCH + monotonic(), self.retry_budget
-        failure = classify_cached(error, now)
+        failure = classify_cached(error, now, local_zone)
         if budget is not None and not budget.affords(now):
             return None
         deadline = None if self.budget_seconds is None else began + self.budget_seconds

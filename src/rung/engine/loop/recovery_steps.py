@@ -15,6 +15,7 @@ from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
 from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer
+from rung.engine.local_zone import local_zone
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 from rung.engine.loop.project_notes import note_first_request, noted
@@ -122,7 +123,7 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
         return None
     from rung.core.classify.classifier import classify
 
-    return run.record_failure(classify(defect, run.clock.now()))
+    return run.record_failure(classify(defect, run.clock.now(), local_zone()))
 
 
 def _validate(

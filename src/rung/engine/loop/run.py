@@ -18,6 +18,7 @@ from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.recovery.decide import decide, decision_from_answer
+from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.ports import EPOCH, SystemClock
 from rung.engine.timeouts.attempt_reports import MAIN_THREAD_REPORTS, any_since, collect, listeners
@@ -261,7 +262,7 @@ class RecoveryRun:
     def record_error(self, error: Exception) -> Failure:
         """Classify and record the error that the attempt raised."""
         self.error = error
-        failure = classify_cached(error, self.clock.now())
+        failure = classify_cached(error, self.clock.now(), local_zone)
         if self.has_side_effects:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)

@@ -1,0 +1,508 @@
+"""Wordings of plan and usage limits from public issues, each with its source and the reset that it names.
+
+`TUNED` was collected first, and the readers were written for it. `HELD_OUT` was collected afterwards, with other
+searches, and measured before anything was changed for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+
+class Wording(NamedTuple):
+    """One message. `at`: local time when it was seen; `reset`: local time of the reset, or None if it names none.
+
+    `seconds` replaces `reset` for a message that names a duration. `headers` are those of the response.
+    """
+
+    source: str
+    text: str
+    at: str
+    zone: str
+    reset: str | None = None
+    seconds: float | None = None
+    headers: dict[str, str] = {}  # noqa: RUF012  # never changed
+
+
+def _wording(source: str, text: str, at: str, zone: str, reset: str | None = None, **more: Any) -> Wording:
+    return Wording(source, text, at, zone, reset, **more)
+
+
+TUNED: Final = (
+    _wording(
+        "anthropics/claude-code#77082",
+        "You've hit your session limit · resets 8:30pm (Asia/Tokyo)",
+        "2026-07-13 15:50", "Asia/Tokyo", "2026-07-13 20:30",
+    ),
+    _wording(
+        "anthropics/claude-code#74079",
+        "You've hit your session limit · resets 12:50am (America/Los_Angeles)",
+        "2026-07-04 05:20", "Europe/Berlin", "2026-07-04 09:50",  # the machine's zone is another
+    ),
+    _wording(
+        "anthropics/claude-code#54698",
+        "You've hit your limit · resets 1:30am (Asia/Dhaka)",
+        "2026-04-29 20:58", "Asia/Dhaka", "2026-04-30 01:30",
+    ),
+    _wording(
+        "aniketkarne/CCAutoRenew#3",
+        "Claude usage limit reached. Your limit will reset at 12am.",
+        "2025-07-15 20:10", "America/New_York", "2025-07-16 00:00",
+    ),
+    _wording(
+        "anthropics/claude-code#2087",
+        "Claude AI usage limit reached|1749924000",
+        "2025-06-14 10:00", "America/New_York", "2025-06-14 14:00",
+    ),
+    _wording(
+        "anthropics/claude-code#2087 (terminal)",
+        "Claude usage limit reached. Your limit will reset at 1pm (Etc/GMT+5).",
+        "2025-06-14 10:00", "America/New_York", "2025-06-14 14:00",
+    ),
+    _wording(
+        "anthropics/claude-code#80062",
+        "You’ve hit your limit for Claude messages. Limits will reset at 9:30 AM.  View your usage details.",
+        "2026-07-22 05:12", "Europe/London", "2026-07-22 09:30",
+    ),
+    _wording(
+        "anthropics/claude-code#69160",
+        "You've hit your session limit · resets 3:20am (Asia/Calcutta)",
+        "2026-06-17 22:30", "Asia/Calcutta", "2026-06-18 03:20",
+    ),
+    _wording(
+        "anthropics/claude-code#10333 (last week)",
+        "Opus weekly limit reached ∙ resets Oct 24",
+        "2025-10-20 11:00", "America/Chicago", "2025-10-24 00:00",
+    ),
+    _wording(
+        "anthropics/claude-code#10333",
+        "Opus weekly limit reached ∙ resets Oct 31, 9am",
+        "2025-10-25 18:00", "America/Chicago", "2025-10-31 09:00",
+    ),
+    _wording(
+        "anthropics/claude-code#92834",
+        "You've hit your weekly limit · resets Sep 15 at 7pm",
+        "2026-09-08 20:00", "UTC", "2026-09-15 19:00",
+    ),
+    _wording(
+        "anthropics/claude-code#12308",
+        "5-hour limit reached · resets 2pm (Pacific/Auckland) · /upgrade to Max 20x or turn on /extra-usage",
+        "2025-11-25 11:00", "Pacific/Auckland", "2025-11-25 14:00",
+    ),
+    _wording(
+        "anthropics/claude-code#6918",
+        "5hour limit reached, resets at 9pm",
+        "2025-08-31 18:10", "Europe/Berlin", "2025-08-31 21:00",
+    ),
+    _wording(
+        "anthropics/claude-code#75243",
+        "● Teammate @bhost failed: You've hit your session limit · resets 5:20am (America/Denver)\n"
+        "  ⎿  You've hit your session limit · resets 5:20am (America/Denver)\n"
+        "     /usage-credits to finish what you’re working on.\n"
+        "✻ Claude resuming /loop wakeup (Jul 7 4:35am)\n"
+        "  ⎿  You've hit your session limit · resets 5:20am (America/Denver)\n",
+        "2026-07-07 04:35", "America/Denver", "2026-07-07 05:20",
+    ),
+    _wording(
+        "anthropics/claude-code#12829 and Wei-Shaw/claude-relay-service#1260 (headers)",
+        '{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your account\'s rate '
+        'limit. Please try again later."}}',
+        "2026-09-05 02:00", "UTC", "2026-09-05 05:40",
+        headers={
+            "anthropic-ratelimit-unified-status": "rejected",
+            "anthropic-ratelimit-unified-5h-status": "rejected",
+            "anthropic-ratelimit-unified-5h-reset": "1788586800",
+            "anthropic-ratelimit-unified-7d-status": "allowed",
+            "anthropic-ratelimit-unified-7d-reset": "1788937200",
+            "anthropic-ratelimit-unified-representative-claim": "seven_day",
+            "anthropic-ratelimit-unified-reset": "1788937200",
+        },
+    ),
+    _wording(
+        "openai/codex#3899",
+        "■ You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 5 days 22 hours"
+        " 11\nminutes.",
+        "2025-09-19 10:00", "UTC", seconds=511_860,
+    ),
+    _wording(
+        "openai/codex#3124",
+        "You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 2 days 17 hours "
+        "14 minutes.",
+        "2025-09-03 10:00", "UTC", seconds=234_840,
+    ),
+    _wording(
+        "openai/codex#28089",
+        "You've hit your usage limit. Upgrade your plan to continue, or try again at 10 de jul. de 2026, 11:52.",
+        "2026-06-13 12:07", "America/Sao_Paulo", "2026-07-10 11:52",
+    ),
+    _wording(
+        "openai/codex#28089 (banner)",
+        "Você atingiu o limite de mensagens do Codex. Seu limite de uso será redefinido em 10 de jul. de 2026, 11:52.",
+        "2026-06-13 12:07", "America/Sao_Paulo", "2026-07-10 11:52",
+    ),
+    _wording(
+        "openai/codex#26668",
+        "You've hit your usage limit. Upgrade to Plus to continue using Codex (https://chatgpt.com/explore/plus), or try "
+        "again at Jul 5th, 2026 8:19 PM.",
+        "2026-06-05 20:30", "Europe/Amsterdam", "2026-07-05 20:19",
+    ),
+    _wording(
+        "openai/codex#19417",
+        "You’re out of Codex messages\nYour rate limit resets on Apr 25, 2026, 12:54 AM. To continue using Codex, add "
+        "credits or upgrade to Pro today.",
+        "2026-04-24 21:00", "Europe/Zagreb", "2026-04-25 00:54",
+    ),
+    _wording(
+        "openai/codex#24499",
+        "You’re out of Codex messages\nTo get more access now, send a request to your admin, or wait until May 30, 2026, "
+        "4:12 PM.",
+        "2026-05-25 13:00", "Asia/Kolkata", "2026-05-30 16:12",
+    ),
+    _wording(
+        "openai/codex#19830",
+        "You've hit your usage limit. Tu límite de uso se restablece el 26 may 2026, 2:40 p.m.",
+        "2026-05-21 18:40", "America/Puerto_Rico", "2026-05-26 14:40",
+    ),
+    _wording(
+        "james-6-23/codex2api#9",
+        '{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"free",'
+        '"resets_at":1775317531,"resets_in_seconds":602705}}',
+        "2026-03-28 16:20", "UTC", seconds=602_705,
+    ),
+    _wording(
+        "router-for-me/CLIProxyAPI#1666 (resets_at alone)",
+        '{\n  "error": {\n    "type": "usage_limit_reached",\n    "message": "The usage limit has been reached",\n'
+        '    "plan_type": "free",\n    "resets_at": 1772180859\n  }\n}',
+        "2026-02-21 05:12", "UTC", "2026-02-27 08:27:39",
+    ),
+    _wording(
+        "icebear0828/codex-proxy#65 (headers)",
+        "[Error] non_sse_response: HTTP/2 429",
+        "2026-03-13 08:09:32", "UTC", seconds=471_285,
+        headers={
+            "x-codex-active-limit": "codex",
+            "x-codex-primary-used-percent": "100",
+            "x-codex-secondary-used-percent": "0",
+            "x-codex-primary-reset-after-seconds": "471285",
+            "x-codex-secondary-reset-after-seconds": "0",
+            "x-codex-primary-reset-at": "1773860656",
+            "x-codex-secondary-reset-at": "",
+        },
+    ),
+    _wording(
+        "google-gemini/gemini-cli#13004",
+        '✕ [API Error: [{ "error": { "code": 429, "message": "You have exhausted your capacity on this model. Your quota '
+        'will reset after 8h44m7s.", "errors": [ { "message": "You have exhausted your capacity o',
+        "2025-11-13 10:00", "UTC", seconds=31_447,
+    ),
+    _wording(
+        "google-gemini/gemini-cli#22107",
+        "Attempt 1 failed: You have exhausted your capacity on this model. Your quota will reset after 5s.. Retrying after "
+        "6173ms...",
+        "2026-03-12 10:00", "UTC", seconds=5,
+    ),
+    _wording(
+        "router-for-me/CLIProxyAPI#1702",
+        "You have exhausted your capacity on this model. Your quota will reset after 53s.",
+        "2026-02-24 10:00", "UTC", seconds=53,
+    ),
+    _wording(
+        "google-gemini/gemini-cli#15576",
+        "✕ [API Error: You have exhausted your daily quota on this model.]",
+        "2025-12-26 10:00", "UTC",
+    ),
+    _wording(
+        "github/copilot-cli#2144",
+        "✗ Sorry, you've hit a rate limit that restricts the number of Copilot model requests you can make within a specific"
+        " time period. Please try again in 2 hours. Please review our Terms of \n  Service",
+        "2026-03-18 10:00", "UTC", seconds=7_200,
+    ),
+    _wording(
+        "github/copilot-cli#2754",
+        "Sorry, you've hit a rate limit that restricts the number of Copilot model requests you can make within a specific "
+        "time\nperiod. Please try again in 15 hours 23 minutes. Please review our Terms of Service",
+        "2026-04-16 10:00", "UTC", seconds=55_380,
+    ),
+    _wording(
+        "github/copilot-cli#2828",
+        "You've reached your weekly rate limit. Please wait for your limit to reset on April 20, 2026 at 2:00 AM or switch "
+        "to \nauto model to continue. Learn More (https://docs.github.com/en/copilot/concepts/rate-limits).",
+        "2026-04-18 21:40", "Europe/Berlin", "2026-04-20 02:00",
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#6479",
+        "Sorry, your request was rate-limited. Please wait 587 hours 33 minutes before trying again.",
+        "2025-03-13 10:00", "UTC", seconds=2_115_180,
+    ),
+    _wording(
+        "microsoft/vscode#305497",
+        "You've hit your global rate limit. Please upgrade your plan or wait for your limit to reset. Learn More",
+        "2026-03-27 10:00", "UTC",
+    ),
+    _wording(
+        "anomalyco/opencode#28431",
+        "Too Many Requests: quota exceeded [retrying in ~1 week attempt #1]",
+        "2026-05-20 10:00", "UTC", seconds=604_800,
+    ),
+    _wording(
+        "anomalyco/opencode#50091",
+        "Free usage exceeded, subscribe to Go [retrying in 73801s - attempt #1]",
+        "2026-09-20 09:07", "Asia/Kathmandu", seconds=73_801,
+    ),
+    _wording(
+        "anomalyco/opencode#50093",
+        "Free usage exceeded, subscribe to Go\nretrying in 20h28m - attempt #1",
+        "2026-09-20 09:07", "UTC", seconds=73_680,
+    ),
+    _wording(
+        "kingparks/cursor-vip#528",
+        "You've hit your free requests limit. Upgrade to Pro for more usage, frontier models, Background Agents, and more. "
+        "Your usage limits will reset when your monthly cycle ends on 10/3/2025.",
+        "2025-09-04 09:00", "Asia/Shanghai", "2025-10-03 00:00",
+    ),
+    _wording(
+        "cursor/cursor#3703",
+        "Error: You've hit your usage limit\n  Get Cursor Pro for more Agent usage, unlimited Tab, and more.\n"
+        "  chatMessage: *You've hit your free requests limit. [Upgrade to \n  Pro](https://www.cursor.com/api/auth/checkout)"
+        " for more usage, frontier models, Background Agents, \n  and more. Your usage limits will reset when your monthly "
+        "cycle ends on 11/17/2025.*\n  spendLimits: [50,100,200]",
+        "2025-10-21 12:00", "Asia/Vladivostok", "2025-11-17 00:00",
+    ),
+)  # fmt: skip
+
+HELD_OUT: Final = (
+    _wording(
+        "anthropics/claude-code#26775",
+        "You're out of extra usage · resets 11:30am (Asia/Colombo)",
+        "2026-02-19 08:00", "Asia/Colombo", "2026-02-19 11:30",
+    ),
+    _wording(
+        "anthropics/claude-code#77725",
+        "You've hit your session limit · resets 6:40pm (Asia/Kolkata)",
+        "2026-07-15 10:00", "UTC", "2026-07-15 13:10",
+    ),
+    _wording(
+        "anthropics/claude-code#94390",
+        "You've hit your weekly limit · resets 5pm (America/Detroit)",
+        "2026-09-14 08:00", "America/Detroit", "2026-09-14 17:00",
+    ),
+    _wording(
+        "anthropics/claude-code#85572",
+        "You've hit your session limit · resets 3pm (America/Bogota)",
+        "2026-08-10 10:20", "America/Bogota", "2026-08-10 15:00",
+    ),
+    _wording(
+        "anthropics/claude-code#74751",
+        "You've hit your session limit · resets 1am (Asia/Singapore)",
+        "2026-07-06 20:30", "Asia/Singapore", "2026-07-07 01:00",
+    ),
+    _wording(
+        "anthropics/claude-code#91376",
+        "❯ hi\nYou've hit your monthly spend limit · your session limit resets 2:40pm (Asia/Jakarta)\n/usage-credits to adjust "
+        "your monthly spend limit.",
+        "2026-09-02 11:15", "Asia/Jakarta", "2026-09-02 14:40",
+    ),
+    _wording(
+        "anthropics/claude-code#68157",
+        "You've hit your monthly spend limit · raise it at claude.ai/settings/usage",
+        "2026-06-13 10:00", "UTC",
+    ),
+    _wording(
+        "anthropics/claude-code#1450",
+        "Claude Max usage limit reached. Your limit will reset at 12am.",
+        "2025-05-30 21:30", "America/New_York", "2025-05-31 00:00",
+    ),
+    _wording(
+        "anthropics/claude-code#8835",
+        'limit reached with "Claude AI usage limit reached|1760004000" ',
+        "2025-10-03 14:00", "UTC", "2025-10-09 10:00",
+    ),
+    _wording(
+        "snarktank/ralph#147",
+        "You've hit your limit · resets 12:30am (America/Sao_Paulo)",
+        "2026-04-24 22:00", "America/Sao_Paulo", "2026-04-25 00:30",
+    ),
+    _wording(
+        "kunchenguid/firstmate#336",
+        "Claude usage limit reached. Your limit will reset at 4 PM (UTC).",
+        "2026-07-08 08:00", "America/New_York", "2026-07-08 12:00",
+    ),
+    _wording(
+        "dev-error-db.com, Claude Code's own documentation",
+        "You've hit your weekly limit · resets Mon 12:00am",
+        "2026-06-18 12:00", "America/New_York", "2026-06-22 00:00",
+    ),
+    _wording(
+        "anthropics/claude-code#6392",
+        "🔮 Predictions:\n   Tokens will run out: 12:20 PM\n   Limit resets at:     1:00 PM\n\n⏰ Cost limit will be exceeded before "
+        "reset!\n5-hour limit reached",
+        "2025-08-26 11:16", "Europe/Paris", "2025-08-26 13:00",
+    ),
+    _wording(
+        "promptdriven/pdd#2175",
+        "You have hit your usage limit. Visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again "
+        "at Jul 23rd, 2026 4:15 AM.",
+        "2026-07-17 12:00", "UTC", "2026-07-23 04:15",
+    ),
+    _wording(
+        "earendil-works/pi#4172",
+        'Error: Codex error: {"type":"error","error":{"type":"usage_limit_reached","message":"The usage limit has been\n '
+        'reached","plan_type":"plus","resets_at":1777936568,"eligible_promo":null,"resets_in_seconds":13872},"status_code":429,'
+        '\n "headers":{"X-Codex-Active-Limit":"premium","X-Codex-Primary-Used-Percent":"100","X-Codex-S\n '
+        'econdary-Used-Percent":"80","X-Codex-Primary-Reset-After-Seconds":"13873","X-Codex-Primary-Reset-At":"1777936568",'
+        '"X-Codex-Secondary-Reset-At":"1778239400"}}',
+        "2026-05-04 19:24", "UTC", seconds=13_872,
+    ),
+    _wording(
+        "pingdotgg/t3code#10473",
+        "Codex usage limit reached. The weekly limit resets in 5d 5h. The workspace has no credits to continue sooner: ask "
+        "your workspace owner to add credits, or send the message again once the limit resets.",
+        "2026-09-07 12:00", "UTC", seconds=450_000,
+    ),
+    _wording(
+        "openai/codex#27083",
+        "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit "
+        "https://chatgpt.com/codex/settings/usage to purchase more credits or try again at 4:44 AM.",
+        "2026-06-08 01:10", "Europe/Moscow", "2026-06-08 04:44",
+    ),
+    _wording(
+        "openai/codex#44966",
+        "usage limit reached until 2:43 AM",
+        "2026-09-12 22:30", "America/New_York", "2026-09-13 02:43",
+    ),
+    _wording(
+        "openai/codex#16453",
+        "You're out of Codex messages. Come back next week.",
+        "2026-04-01 10:00", "UTC",
+    ),
+    _wording(
+        "openai/codex#4095",
+        "■ You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 4 days 6 hours 37 "
+        "minutes.",
+        "2025-09-23 10:00", "UTC", seconds=369_420,
+    ),
+    _wording(
+        "openai/codex#8987",
+        "ERROR: Quota exceeded. Check your plan and billing details.",
+        "2026-01-09 10:00", "UTC",
+    ),
+    _wording(
+        "google-gemini/gemini-cli#15880",
+        "│ Usage limit reached for gemini-2.5-flash-lite.          │\n│ Access resets at 2:55 PM PST.             │",
+        "2026-01-04 20:10", "UTC", "2026-01-04 22:55",
+    ),
+    _wording(
+        "google-gemini/gemini-cli#17088",
+        "Usage limit reached for gemini-2.5-flash-lite. Access resets at 8:48 PM GMT+2.  /stats for usage details  /model to "
+        "switch models.  /auth to switch to API key.",
+        "2026-01-20 12:50", "Europe/Athens", "2026-01-20 20:48",
+    ),
+    _wording(
+        "earendil-works/pi#2851",
+        '"stopReason":"error","errorMessage":"Cloud Code Assist API error (429): You have exhausted your capacity on this '
+        'model. Your quota will reset after 12h34m16s."}}',
+        "2026-04-05 10:00", "UTC", seconds=45_256,
+    ),
+    _wording(
+        "google-gemini/gemini-cli#3796",
+        "⚡ You have reached your daily quota limit.\n  ⚡ Automatically switching from gemini-2.5-pro to gemini-2.5-flash for "
+        "the remainder of this session.",
+        "2025-07-10 10:00", "UTC",
+    ),
+    _wording(
+        "google-gemini/gemini-cli#29429 (fixture of the server's fields)",
+        '{"error": {"code": 429, "message": "Individual quota reached. Please upgrade your subscription to increase your '
+        'limits.", "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": '
+        '"QUOTA_EXHAUSTED", "metadata": {"quotaResetTimeStamp": "2026-09-21T09:19:49Z"}}]}}',
+        "2026-09-20 10:00", "UTC", "2026-09-21 09:19:49",
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#8512",
+        "You've reached your monthly chat messages limit. Upgrade to Copilot Pro (30-day free trial) or wait until May 18, 2025 "
+        "for your limit to reset.",
+        "2025-04-24 12:00", "America/Chicago", "2025-05-18 00:00",
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#6801",
+        "You've reached your monthly chat messages limit. Upgrade to Copilot Pro (30-day free trial) or wait until 21 April "
+        "2025 for your limit to reset.",
+        "2025-03-22 12:00", "Europe/London", "2025-04-21 00:00",
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#13081",
+        "You've reached your monthly chat messages quota. Upgrade to Copilot Pro (30-day free trial) or wait for your "
+        "allowance to renew.",
+        "2025-06-21 12:00", "UTC",
+    ),
+    _wording(
+        "github/copilot-cli#2769",
+        '{"type":"session.error","data":{"errorType":"rate_limit","message":"Sorry, you\'ve hit a rate limit that restricts the '
+        'number of Copilot model requests you can make within a specific time period. Please try again in 51 hours. Please '
+        'review our Terms of Service"}}',
+        "2026-04-16 12:00", "UTC", seconds=183_600,
+    ),
+    _wording(
+        "github/copilot-cli#3819",
+        "✗ You've hit your rate limit. Please wait for your limit to reset in 3 hours 49 minutes or switch to auto model to "
+        "continue. Learn More (https://docs.github.com/copilot/concepts/rate-limits).",
+        "2026-06-16 12:00", "UTC", seconds=13_740,
+    ),
+    _wording(
+        "microsoft/vscode#325598",
+        "2026-07-13 14:19:54.128 [info] ccreq:95bcee45.copilotmd | success | gpt-5-mini | 59757ms | [summarize]\n"
+        "2026-07-13 14:19:56.485 [error] WebSocket CAPI error: Sorry, you've exceeded your 5 hour session limits. Please retry "
+        "after 2733 seconds. (user_global_rate_limited:pro)",
+        "2026-07-13 14:19", "UTC", seconds=2_733,
+    ),
+    _wording(
+        "github/copilot-cli#2740",
+        "Sorry, you have been rate-limited. Please wait 2 minutes before trying again or consider switching to Auto. Learn More",
+        "2026-04-15 12:00", "UTC", seconds=120,
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#6808",
+        "Copilot Limit Reached. These limits will reset on April 20, 2025",
+        "2025-03-22 12:00", "America/New_York", "2025-04-20 00:00",
+    ),
+    _wording(
+        "anomalyco/opencode#42686",
+        "Monthly usage limit reached. It will reset in 10 days 19 hours.",
+        "2026-08-15 12:00", "UTC", seconds=932_400,
+    ),
+    _wording(
+        "anomalyco/opencode#49170",
+        "weekly usage limit reached. It will reset in 5 days 10 hours. To continue using this model now, enable usage from "
+        "your available balance - ",
+        "2026-09-15 12:00", "UTC", seconds=468_000,
+    ),
+    _wording(
+        "anomalyco/opencode#27492",
+        "Free usage exceeded, subscribe to Go\nإعادة المحاولة خلال 62056 ثواني - المحاولة رقم 1",
+        "2026-06-21 12:00", "UTC", seconds=62_056,
+    ),
+    _wording(
+        "anomalyco/opencode#24473",
+        "Subscription quota exceeded. You can continue using free models.",
+        "2026-04-26 12:00", "UTC",
+    ),
+    _wording(
+        "yuaotian/go-cursor-help#582",
+        "You've hit your free requests limit. Upgrade to Pro for more usage, frontier models, Background Agents, and more. Your "
+        "usage limits will reset when your monthly cycle ends on 8/24/2025",
+        "2025-08-09 12:00", "Asia/Shanghai", "2025-08-24 00:00",
+    ),
+    _wording(
+        "kingparks/cursor-vip#520",
+        "You've hit your free requests limit. Upgrade to Pro for more usage, frontier models, Background Agents, and more. Your "
+        "usage limits will reset when your monthly cycle ends on 10/1/2025.",
+        "2025-09-02 12:00", "Asia/Shanghai", "2025-10-01 00:00",
+    ),
+    _wording(
+        "kingparks/cursor-vip#479",
+        "You've hit your usage limit\nGet Cursor Pro for more Agents use, unlimited Tab, and more.",
+        "2025-08-09 12:00", "UTC",
+    ),
+)  # fmt: skip
+
+# Known gaps: opencode's translations of "retrying in".
+NOT_READ: Final = frozenset({"anomalyco/opencode#27492"})
