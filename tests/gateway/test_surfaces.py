@@ -40,13 +40,14 @@ def _without_id(body: bytes) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_when_all_is_spent(stream: bool) -> None:
-    """After the last attempt the SDKs raise their usual exception and do not retry."""
+    """After the last attempt the SDKs go on with their own retries, then raise their usual exception."""
     with Behind([{"fault": "overloaded"}]) as behind:
-        client = behind.claude().with_options(max_retries=5)
+        client = behind.claude().with_options(max_retries=1)
         with pytest.raises(anthropic.APIStatusError) as caught:
             client.messages.create(model="small", max_tokens=500, messages=ASK, stream=stream)
         assert caught.value.status_code == 529
-        assert behind.attempts == 4
+        assert behind.attempts == 8
+        assert "x-should-retry" not in caught.value.response.headers
         assert caught.value.response.headers["x-rung-attempts"] == "4"
         assert caught.value.response.headers["x-rung-failure"] == "overloaded"
 

@@ -1,4 +1,4 @@
-"""Final response to a request that could not be recovered: the provider's own partial answer or error, marked not retryable."""
+"""Final response to a request that could not be recovered: the provider's own partial answer or error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _OK: Final = 200
 _JSON: Final = (b"content-type", b"application/json")
-_NO_RETRY: Final = (b"x-should-retry", b"false")
 
 
 async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
@@ -56,9 +55,7 @@ def _final_response(proxied: ProxiedCall, failure: Failure, status: int) -> Gate
     if failure.kind is Kind.INVALID_REQUEST and len(proxied.error_responses) > 1:
         last = proxied.error_responses[0]  # report the error for the client's own request, not for a rewritten one
     if last is None:
-        wait = failure.retry_after
-        extra = [] if wait is None else [(b"retry-after", str(int(wait) + 1).encode())]
-        return responses.error_response(proxied.inbound.wire, status, failure.headline(500), *extra)
+        last = responses.upstream_error(proxied.inbound.wire, status, failure.headline(500))
     if last.status == 0:  # from an error event, which has no status
         last = last._replace(status=failure.evidence.status or status)
-    return last._replace(headers=[*last.headers, _NO_RETRY])
+    return responses.with_retry_advice(last, failure)

@@ -86,12 +86,14 @@ async def answer_lookup(
         model_names = [model.name for model in gateway.policy("").models]
         if model_names:
             return _list_models(wire, path, model_names)
+    failure = outcome.failure
+    assert failure is not None  # noqa: S101  # an outcome without value has a failure
     if last:
-        return last[0]._replace(headers=[*last[0].headers, (b"x-should-retry", b"false")])
-    assert outcome.failure is not None  # noqa: S101  # an outcome without value has a failure
-    text = outcome.failure.message.strip().partition("\n")[0][:300]
-    return responses.error_response(
-        wire, responses.status_for(outcome.failure.kind), f"upstream request failed ({upstream.name}): {text}"
+        return responses.with_retry_advice(last[0], failure)
+    text = failure.message.strip().partition("\n")[0][:300]
+    text = f"upstream request failed ({upstream.name}): {text}"
+    return responses.with_retry_advice(
+        responses.upstream_error(wire, responses.status_for(failure.kind), text), failure
     )
 
 

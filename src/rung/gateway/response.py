@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from rung.core.domain.failures import Kind
+from rung.core.recovery.patience import is_passing
 from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from rung.core.domain.failures import Failure
     from rung.gateway.keys import RequestRejected
     from rung.wires.registry import WireFormat
 
@@ -45,6 +47,7 @@ _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.CONFIGURATION: 502,
     Kind.RESOURCE_EXHAUSTED: 502,
 }
+_SHOULD_RETRY: Final = b"x-should-retry"
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^\x20-\x7e]+")
 _MAX_VALUE_CHARACTERS: Final = 200
 
@@ -82,10 +85,29 @@ def status_for(kind: Kind) -> int:
 
 def error_response(wire: WireFormat, status: int, message: str, *extra: tuple[bytes, bytes]) -> GatewayResponse:
     """Return an error response of the gateway in the client's API format, marked not retryable."""
+    response = upstream_error(wire, status, message)
+    return response._replace(headers=[*response.headers, (_SHOULD_RETRY, b"false"), *extra])
+
+
+def upstream_error(wire: WireFormat, status: int, message: str) -> GatewayResponse:
+    """Return the error of an upstream that has sent no response, in the client's API format."""
     body = orjson.dumps(wire.bodies.error_body(status, message))
-    return GatewayResponse(
-        status, [(b"content-type", b"application/json"), (b"x-should-retry", b"false"), *extra], body
-    )
+    return GatewayResponse(status, [(b"content-type", b"application/json")], body)
+
+
+def with_retry_advice(response: GatewayResponse, failure: Failure) -> GatewayResponse:
+    """Return the final error with what a client needs for its own retries.
+
+    After trouble that passes nothing is said against them, and the wait is named if it is known. Otherwise repeating the
+    request cannot help.
+    """
+    headers = response.headers
+    if not is_passing(failure):
+        kept = [header for header in headers if header[0] != _SHOULD_RETRY]
+        return response._replace(headers=[*kept, (_SHOULD_RETRY, b"false")])
+    if failure.retry_after is None or any(name == b"retry-after" for name, _ in headers):
+        return response
+    return response._replace(headers=[*headers, (b"retry-after", str(int(failure.retry_after) + 1).encode())])
 
 
 def rejection(wire: WireFormat, error: RequestRejected) -> GatewayResponse:
@@ -94,7 +116,7 @@ def rejection(wire: WireFormat, error: RequestRejected) -> GatewayResponse:
     response = error_response(wire, error.status, str(error), *extra)
     if not error.should_retry:
         return response
-    headers = [(name, b"true" if name == b"x-should-retry" else value) for name, value in response.headers]
+    headers = [(name, b"true" if name == _SHOULD_RETRY else value) for name, value in response.headers]
     return response._replace(headers=headers)
 
 
