@@ -504,5 +504,113 @@ HELD_OUT: Final = (
     ),
 )  # fmt: skip
 
+# Collected last, and measured once more before anything was changed.
+CONFIRMING: Final = (
+    _wording(
+        "anthropics/claude-code#84978",
+        "You've hit your session limit · resets 6am (Europe/Budapest)",
+        "2026-08-08 02:10", "Europe/Budapest", "2026-08-08 06:00",
+    ),
+    _wording(
+        "stablyai/orca#18799",
+        "You've hit your usage limit ... try again at 5:42 PM.",
+        "2026-09-05 13:00", "Asia/Taipei", "2026-09-05 17:42",
+    ),
+    _wording(
+        "Intense-Visions/harness-engineering#164",
+        "You've hit your limit · resets 8pm (America/Indianapolis)",
+        "2026-04-17 16:30", "America/Indianapolis", "2026-04-17 20:00",
+    ),
+    _wording(
+        "anthropics/claude-code#68816",
+        '{"type": "assistant", "isApiErrorMessage": true, "error": "rate_limit", "apiErrorStatus": 429, "message": {"role": '
+        '"assistant", "model": "<synthetic>", "stop_reason": "stop_sequence", "content": [{ "type": "text", "text": "You\'ve hit '
+        'your weekly limit · resets Jun 3 at 4pm (Europe/Berlin)" }]}}',
+        "2026-05-30 12:00", "Europe/Berlin", "2026-06-03 16:00",
+    ),
+    _wording(
+        "gabrielkoerich/orch#3239",
+        "You've hit your session limit · resets 10:30am",
+        "2026-06-02 07:00", "America/Sao_Paulo", "2026-06-02 10:30",
+    ),
+    _wording(
+        "anthropics/claude-code#12686",
+        "Weekly limit reached · resets Dec 2, 7pm (Europe/Moscow) ·",
+        "2025-11-29 12:00", "Europe/Moscow", "2025-12-02 19:00",
+    ),
+    _wording(
+        "anthropics/claude-code#9046",
+        "Claude AI usage limit reached|1760000400",
+        "2025-10-06 22:56", "UTC", "2025-10-09 09:00",
+    ),
+    _wording(
+        "anthropics/claude-code#11577",
+        "Session limit reached ∙ resets 8pm",
+        "2025-11-13 17:40", "America/Guayaquil", "2025-11-13 20:00",
+    ),
+    _wording(
+        "anthropics/claude-code#11577 (as told)",
+        "Session limit reached – resets in 2 hours",
+        "2025-11-13 18:00", "UTC", seconds=7_200,
+    ),
+    _wording(
+        "anthropics/claude-code#52575",
+        "You've hit your limit · resets 4:50am (Europe/Rome)",
+        "2026-04-23 23:55", "Europe/Rome", "2026-04-24 04:50",
+    ),
+    _wording(
+        "openai/codex#21047",
+        "You've hit your usage limit. Upgrade to Plus to continue using Codex (https://chatgpt.com/explore/plus), or try again at"
+        " May 11th, 2026 1:36 PM.",
+        "2026-05-04 14:00", "Europe/Madrid", "2026-05-11 13:36",
+    ),
+    _wording(
+        "openai/codex#28391",
+        "■ You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit "
+        "https://chatgpt.com/codex/settings/usage to purchase more credits or try a\ngain at Jun 18th, 2026 8:41 AM.",
+        "2026-06-15 12:00", "Europe/Paris", "2026-06-18 08:41",
+    ),
+    _wording(
+        "openai/codex#3031",
+        "🖐  You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 3 hours 2 minutes.",
+        "2025-09-01 12:00", "UTC", seconds=10_920,
+    ),
+    _wording(
+        "openai/codex#2669",
+        "🖐 You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing), or wait for limits to reset (every "
+        "5h and every week.).",
+        "2025-08-25 09:00", "UTC",
+    ),
+    _wording(
+        "decolua/9router#1308",
+        '[ERROR] [429]: { "error": { "code": 429, "message": "Individual quota reached. Contact your administrator to enable '
+        'overages. Resets in 160h20m10s.", "status": "RESOURCE_EXHAUSTED", "details": [ { "reason": "QUOTA_EXHAUSTED", "metadata":'
+        ' { "quotaResetDelay": "160h20m10.725405548s", "quotaResetTimeStamp": "2026-05-27T09:30:27Z" } }, { "@type": '
+        '"type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "577210.725405548s" } ] } }',
+        "2026-05-20 17:10", "UTC", seconds=577_210.7,
+    ),
+    _wording(
+        "google-antigravity/antigravity-cli#789",
+        "⚠ Individual quota reached. Please upgrade your subscription to increase your limits.\nResets in 143h57m55s.",
+        "2026-08-13 12:00", "UTC", seconds=518_275,
+    ),
+    _wording(
+        "google-gemini/gemini-cli#22643",
+        "Usage limit reached for gemini-3-flash-preview. Access resets at 10:57 PM GMT-3.",
+        "2026-03-16 12:00", "America/Sao_Paulo", "2026-03-16 22:57",
+    ),
+    _wording(
+        "google-gemini/gemini-cli#7709",
+        "You've hit your daily limit of requests with Gemini 2.5 Pro. Switching to Gemini 2.5 Flash. [Learn more]"
+        "(https://developers.google.com/gemini-code-assist/resources/quotas#quotas-for-agent-mode-gemini-cli)",
+        "2025-09-04 12:00", "UTC",
+    ),
+    _wording(
+        "microsoft/vscode-copilot-release#3901",
+        "Sorry, your request was rate-limited. Please wait 578 hours 13 minutes before trying again.",
+        "2025-01-09 12:00", "UTC", seconds=2_081_580,
+    ),
+)  # fmt: skip
+
 # Known gaps: opencode's translations of "retrying in".
 NOT_READ: Final = frozenset({"anomalyco/opencode#27492"})

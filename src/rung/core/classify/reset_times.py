@@ -77,7 +77,7 @@ _ON: Final = r"(?:(?:at|on|by|after|time|is):?\s{1,8}){0,2}"
 _PHRASE: Final = LazyPattern(
     r"\b(?:(?<!connection )(?<!stream )(?<!was )(?<!been )(?<!password )resets?"
     rf"(?:\sautomatically)?:?\s{{1,8}}{_ON}"
-    r"|(?:try|trying|available|back)\s{1,3}again\s{1,3}(?:at|on|after|from)\s{1,3}"
+    r"|(?:try|trying|available|back)\s{1,3}a\s?gain\s{1,3}(?:at|on|after|from)\s{1,3}"
     r"|(?:wait|reached|limited|exceeded|exhausted|blocked|paused|unavailable)\s{1,3}until\s{1,3}"
     r"|(?:renews|available)\s{1,3}(?:at|on|from)\s{1,3}"
     r"|(?P<cycle>cycle)\s{1,3}ends\s{1,3}on\s{1,3}"
