@@ -59,11 +59,14 @@ def faults_of(mode: str, *, has_call: bool) -> list[str]:
     return found
 
 
-def judge(said: str, exit_code: int | None, rows: int, *, answer: str, struck: bool, is_exact: bool) -> tuple[str, str]:
-    """Return verdict and text of a run."""
+def judge(
+    said: str, exit_code: int | None, rows: int, *, answer: str, struck: bool, is_exact: bool, is_echoed: bool = False
+) -> tuple[str, str]:
+    """Return verdict and text of a run. `is_echoed`: the client also shows a command that has the answer in it."""
     words, expected = said.split(), answer.split()
     seen = [word for word in words if word in set(expected)]
-    if (words == expected) if is_exact else (seen == expected and answer in " ".join(words)):
+    shown = seen[: len(expected)] == expected == seen[-len(expected) :] if is_echoed else seen == expected
+    if (words == expected) if is_exact else (shown and answer in " ".join(words)):
         text = "whole"
     elif not seen:
         text = "none"

@@ -30,6 +30,7 @@ class Client:
     modes: tuple[str, ...] = BOTH_MODES
     tries: tuple[str, ...] = TRIES
     play: Play = field(default_factory=Play)
+    is_echoed: bool = False  # its output shows a command that has the answer in it
 
     @property
     def is_agent(self) -> bool:
@@ -75,7 +76,10 @@ def _agent(
 ) -> Client:
     play = Play(tool=tool, arguments={argument: value}, **more)  # type: ignore[arg-type]  # fields of Play
     tries = TRIES if name in ("claude-code", "codex", "claude-agent-sdk") else ("default",)
-    return Client(name=name, package=package, wires=wires, modes=("stream",), tries=tries, play=play)
+    is_echoed = play.ending is not None
+    return Client(
+        name=name, package=package, wires=wires, modes=("stream",), tries=tries, play=play, is_echoed=is_echoed
+    )
 
 
 def _sdk(name: str, package: str, *wires: str, **more: object) -> Client:

@@ -62,7 +62,7 @@ class Harness:
             await self._settle()
         verdict, text = judge(
             said, code, rows, answer=ANSWER, struck=cell.fault == PLAIN or provider.struck > 0,
-            is_exact=not self.client.is_agent,
+            is_exact=not self.client.is_agent, is_echoed=self.client.is_echoed,
         )  # fmt: skip
         return Result(
             verdict=verdict, exit_code=code, text=text, rows=rows, requests=provider.requests, seconds=round(took, 1),
