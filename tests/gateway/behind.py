@@ -32,6 +32,7 @@ TIMEOUTS = {
 }
 IMPATIENT = {"connect": 60.0, "headers": 2.0, "total": 2.0, "first_token": 2.0, "idle": 1.0, "last_resort_factor": 1.0}
 LONG = 180.0
+NEVER = 100_000.0
 
 
 class Behind:
@@ -74,6 +75,7 @@ class Behind:
             "anthropic": self.lab.url,
             "openai": self.lab.url,
             "timeouts": TIMEOUTS,
+            "probe_seconds": NEVER,
             "port": 0,
             **self._settings,
             **more,

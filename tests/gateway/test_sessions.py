@@ -9,7 +9,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, chat, messages
+from tests.gateway.behind import ASK, NEVER, WHOLE, WIRES, Behind, ask, chat, messages
 
 GONE: Any = [{"fault": "model_gone", "model": "small"}]
 BOTH = {"models": ["small", "large"]}
@@ -117,6 +117,64 @@ def test_a_session_comes_back_to_its_own_model() -> None:
         behind.lab.use([])
         ask(behind, "messages", stream=False)
         assert models(behind) == ["small"]
+
+
+OUTAGE: Any = [{"fault": "overloaded", "model": "small"}]
+
+
+@pytest.mark.parametrize("outage", [GONE, OUTAGE], ids=["gone", "overloaded"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_probe_brings_all_sessions_back(wire: str, outage: Any) -> None:
+    """When a model is back, one request of one session finds out, and the other sessions begin with it again."""
+    with Behind(outage, policy={**BOTH, "retries": 0}, probe_seconds=0) as behind:
+        for name in "abc":
+            ask(behind, wire, stream=False, extra_headers={"x-rung-session": name})
+        behind.lab.use([])
+        assert ask(behind, wire, stream=True, extra_headers={"x-rung-session": "a"}).text == WHOLE
+        behind.gateway.route_probe.seconds = NEVER
+        for name in "abc":
+            assert ask(behind, wire, stream=True, extra_headers={"x-rung-session": name}).text == WHOLE
+        assert models(behind) == ["small"] * 4
+        assert 'rung_probes_total{result="succeeded"} 1' in behind.http().get("/metrics").text
+
+
+def test_a_probe_that_fails_is_served_by_the_fallback() -> None:
+    """A request that finds its model still down is served by the fallback, without a retry."""
+    with Behind(OUTAGE, policy={**BOTH, "retries": 0}, probe_seconds=0) as behind:
+        ask(behind, "chat", stream=True)
+        assert ask(behind, "chat", stream=True).text == WHOLE
+        assert models(behind) == ["small", "large", "small", "large"]
+        assert 'rung_probes_total{result="failed"} 1' in behind.http().get("/metrics").text
+
+
+def test_a_probe_that_breaks_is_recovered() -> None:
+    """A probe whose answer breaks off after its beginning is resumed like any answer, and the session is back."""
+    with Behind(GONE, policy=BOTH, probe_seconds=0) as behind:
+        ask(behind, "messages", stream=True)
+        behind.lab.use([{"fault": "cut", "after": 7, "request": 1}])
+        assert ask(behind, "messages", stream=True).text == WHOLE
+        assert models(behind) == ["small", "small"]
+
+
+def test_a_request_that_its_own_model_refuses_ends_the_outage() -> None:
+    """A probe that the model refuses as invalid shows that it is back: the error is the client's, not the fallback's."""
+    with Behind(GONE, policy=BOTH, probe_seconds=0) as behind:
+        ask(behind, "chat", stream=False)
+        behind.lab.use([{"fault": "bad_request", "request": 1}])
+        with pytest.raises(openai.BadRequestError):
+            ask(behind, "chat", stream=False)
+        ask(behind, "chat", stream=False)
+        assert models(behind) == ["small", "small"]
+
+
+def test_a_session_that_left_for_another_reason_stays() -> None:
+    """A session that left its model because its request is too long for it is not tried there again by a probe."""
+    overflow: Any = [{"fault": "overflow", "model": "small", "window": 10}]
+    with Behind(overflow, policy={"models": ["small", "large"]}, probe_seconds=0) as behind:
+        ask(behind, "chat", stream=False)
+        behind.lab.use([])
+        ask(behind, "chat", stream=False)
+        assert models(behind) == ["large"]
 
 
 def test_a_budget_holds_without_a_header() -> None:

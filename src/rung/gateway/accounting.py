@@ -28,6 +28,7 @@ _COUNTER_HELP: Final = {
     "rung_rungs_total": "Rungs taken.",
     "rung_tokens_total": "Input and output tokens, as reported by the upstreams.",
     "rung_dollars_total": "Spend in US dollars, by list price.",
+    "rung_probes_total": "Requests that tried the model their session had left, by result.",
     "rung_joined_total": "Requests coalesced with an identical request in flight.",
     "rung_unwritten_total": "Successful calls beyond journaled_per_second: counted here, not journaled.",
     "rung_cancelled_total": "Requests cancelled because the client disconnected.",

@@ -19,6 +19,7 @@ from rung.gateway.outbound import Outbound, Upstreams
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.references import ReferenceTable
 from rung.gateway.request_coalescing import InFlightRequests
+from rung.gateway.route_probe import RouteProbe
 from rung.gateway.sessions import SessionTable, session_id
 from rung.gateway.upstream.headers import check_keys
 from rung.gateway.upstream.secret_filter import SecretFilter
@@ -69,6 +70,7 @@ class Gateway:
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS, per_call=1, initial=500, per_second=0)
         self.sessions = SessionTable(settings.sticky_seconds)
+        self.route_probe = RouteProbe(settings.probe_seconds, self.clock.now)
         self.in_flight = InFlightRequests()
         self.accounting = Accounting(journal, log, spans=settings.otel)
         self.metrics = self.accounting.metrics
@@ -88,6 +90,7 @@ class Gateway:
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.sessions.ttl_seconds = settings.sticky_seconds
+        self.route_probe.seconds = settings.probe_seconds
         self.ledger.prices.clear()
         if self.journal is None:
             self.ledger.limits = settings.budgets

@@ -20,6 +20,7 @@ from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
+from rung.gateway.way_back import note_success, route_of, try_own_model
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rung.engine.session import Session
     from rung.gateway.detector_port import DetectorResult
     from rung.gateway.gateway import Gateway
+    from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.proxied_call import ProxiedCall
     from rung.gateway.response import GatewayResponse
 
@@ -39,16 +41,22 @@ _SUMMARY_TOKENS: Final = 2_000
 async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
     """Handle a request: most need one attempt, the others are recovered."""
     inbound, now = proxied.inbound, gateway.clock.now()
-    session = gateway.sessions.find(inbound, now)
+    session = _session(gateway, inbound, now)
     result = _inspect_request(proxied) if proxied.upstreams.inspect is not None else None
     nudge = result.nudge if result is not None else ""
     first = None
     if result is not None and result.evidence is not None:
         first = FirstAttempt(now, now, error=AttemptError.of(result.evidence))
-    elif not nudge and (session is None or session.model == inbound.model):
-        breaker = gateway.breakers.get(gateway.breaker_key(inbound, inbound.model, inbound.upstream.name))
-        make = partial(paid_attempt, gateway, proxied, proxied.original, inbound.model)
-        first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
+    elif not nudge:
+        if session is None or session.model == inbound.model:
+            breaker = gateway.breakers.get(route_of(gateway, inbound))
+            make = partial(paid_attempt, gateway, proxied, proxied.original, inbound.model)
+            first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
+        elif gateway.sessions.has_left(inbound) and gateway.route_probe.begin(route_of(gateway, inbound)):
+            first = await try_own_model(gateway, proxied)
+            if first is not None:  # the session is back, also if this request failed
+                gateway.sessions.forget(inbound)
+                session = None
         if first is not None and first.error is None:
             if first.value is not None:
                 await proxied.reply(first.value)
@@ -65,6 +73,17 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
         if first is not None:
             first = first._replace(dollars=proxied.spending.dollars)
     await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge)
+
+
+def _session(gateway: Gateway, inbound: InboundRequest, now: float) -> Session | None:
+    """Return the session of a request, if it is known; one whose own model is back from an outage returns to it."""
+    session = gateway.sessions.find(inbound, now)
+    if session is None or not gateway.sessions.has_left(inbound):
+        return session
+    if not gateway.route_probe.is_healthy(route_of(gateway, inbound)):
+        return session
+    gateway.sessions.forget(inbound)
+    return None
 
 
 def _inspect_request(proxied: ProxiedCall) -> DetectorResult | None:
@@ -127,6 +146,8 @@ async def _recover(
     gateway.accounting.record_recovery(
         proxied.inbound, progress.incident, outcome, policy, proxied.writer.attempts, spending.tokens
     )
+    if outcome.ok:
+        note_success(gateway, inbound, session, progress.incident)
     if not outcome.ok:
         assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
         await send_final_error(proxied, outcome.failure)

@@ -30,6 +30,7 @@ class SessionTable:
     def __init__(self, seconds: float) -> None:
         self.ttl_seconds = seconds
         self._sessions: OrderedDict[_Key, tuple[Session, float]] = OrderedDict()
+        self._left: set[_Key] = set()  # sessions that left their model because of an outage
         self._overrides: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -44,6 +45,24 @@ class SessionTable:
             return None
         return self._usable(inbound, _key(inbound), now)
 
+    def mark_left(self, inbound: InboundRequest) -> None:
+        """Note that the session of a request left its model because of an outage, which ends."""
+        key = _key(inbound)
+        if key in self._sessions:
+            self._left.add(key)
+
+    def has_left(self, inbound: InboundRequest) -> bool:
+        """Return whether the session of a request left its model because of an outage. An operator's choice is none."""
+        return bool(self._left) and inbound.session not in self._overrides and _key(inbound) in self._left
+
+    def forget(self, inbound: InboundRequest) -> None:
+        """Forget the session of a request: its next request begins on its own model."""
+        self._drop(_key(inbound))
+
+    def _drop(self, key: _Key) -> None:
+        self._left.discard(key)
+        self._sessions.pop(key, None)
+
     def set_overrides(self, models: dict[str, str]) -> None:
         """Pin sessions to the models that operators chose; an empty model removes the pin."""
         self._overrides = {session: model for session, model in models.items() if model}
@@ -56,7 +75,7 @@ class SessionTable:
             session = Session(model=inbound.model, id=key[1])
             self._sessions[key] = (session, now)
             while len(self._sessions) > MAX_SESSIONS:
-                self._sessions.popitem(last=False)
+                self._drop(next(iter(self._sessions)))
         return session
 
     def _usable(self, inbound: InboundRequest, key: _Key, now: float) -> Session | None:
@@ -65,7 +84,7 @@ class SessionTable:
         if entry is None:
             return None
         if now - entry[1] > self.ttl_seconds or not inbound.may_use(entry[0].model):
-            del self._sessions[key]
+            self._drop(key)
             return None
         return entry[0]
 

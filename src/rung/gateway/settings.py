@@ -201,7 +201,15 @@ class GatewaySettings:
         ANY_TEXT, "Model that summarises what cheaper compaction cannot fit. Empty: none.", default=""
     )
     sticky_seconds: float = setting(
-        SECONDS, "How long a session stays on its fallback model; then its own model is tried again.", default=300.0
+        SECONDS,
+        "Longest time that a session stays on its fallback model; then its own model is tried again.",
+        default=300.0,
+    )
+    probe_seconds: float = setting(
+        SECONDS,
+        "Shortest time before a request of one session tries the model that sessions left in an outage. If it succeeds, all "
+        "of them return. The time doubles up to twelvefold while it fails.",
+        default=5.0,
     )
     journaled_per_second: int = setting(
         WHOLE, "Successful calls journaled per second; more are only counted. Failures are all journaled.", default=100

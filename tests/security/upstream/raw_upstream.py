@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.settings import settings_from
-from tests.gateway.behind import TIMEOUTS, Behind
+from tests.gateway.behind import NEVER, TIMEOUTS, Behind
 
 if TYPE_CHECKING:
     from rung.gateway.settings import GatewaySettings
@@ -95,5 +95,5 @@ class Front(Behind):
     """A gateway whose upstreams are only those of its settings."""
 
     def settings(self, **more: Any) -> GatewaySettings:
-        table = {"timeouts": TIMEOUTS, "port": 0, **self._settings, **more}
+        table = {"timeouts": TIMEOUTS, "probe_seconds": NEVER, "port": 0, **self._settings, **more}
         return settings_from(table, parse_policy_file({"policy": self.policy_table}))

@@ -1,0 +1,81 @@
+"""The way back from a fallback: a session that left its model because of an outage returns when the outage is over.
+
+Only between two answers. Sessions that left for another reason, such as a request that was too large, stay for
+`sticky_seconds`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from rung.core.classify.classifier import classify
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS
+from rung.core.policy.breaker import CallVerdict, Permit
+from rung.engine.first_attempt import FirstAttempt
+from rung.engine.loop.run import breaker_verdict
+from rung.gateway.spending.paid_attempts import paid_attempt
+
+if TYPE_CHECKING:
+    from rung.core.domain.incident import Incident
+    from rung.engine.session import Session
+    from rung.gateway.gateway import Gateway
+    from rung.gateway.inbound_request import InboundRequest
+    from rung.gateway.proxied_call import ProxiedCall
+
+
+def route_of(gateway: Gateway, inbound: InboundRequest) -> str:
+    """Return the route that a request names: the circuit of its own model and upstream."""
+    return gateway.breaker_key(inbound, inbound.model, inbound.upstream.name)
+
+
+async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt | None:
+    """Make the first attempt on the model that the session left, as the probe of its route.
+
+    Return None if it was not made, or failed before any output: then the fallback serves the request.
+    """
+    route = route_of(gateway, proxied.inbound)
+    breaker, began = gateway.breakers.get(route), gateway.clock.now()
+    permit = breaker.admit(began)
+    if not isinstance(permit, Permit):  # its circuit is open
+        gateway.route_probe.end(route)
+        return None
+    try:
+        value = await paid_attempt(gateway, proxied, proxied.original, proxied.inbound.model)
+    except asyncio.CancelledError:
+        breaker.record(permit, began, gateway.clock.now(), CallVerdict.NEUTRAL)
+        gateway.route_probe.end(route)
+        raise
+    except Exception as error:  # noqa: BLE001  # any failed attempt
+        return _after_failure(gateway, proxied, permit, FirstAttempt(began, gateway.clock.now(), error=error))
+    ended = gateway.clock.now()
+    breaker.record(permit, began, ended, CallVerdict.GOOD)
+    gateway.route_probe.mark_healthy(route)
+    gateway.metrics.add("rung_probes_total", 'result="succeeded"')
+    return FirstAttempt(began, ended, value)
+
+
+def _after_failure(gateway: Gateway, proxied: ProxiedCall, permit: Permit, first: FirstAttempt) -> FirstAttempt | None:
+    """Return the failed attempt if it is to be recovered: the client has a part of it, or the model is not the reason."""
+    route, failure = route_of(gateway, proxied.inbound), classify(first.error)
+    is_outage = failure.kind in INFRASTRUCTURE_KINDS
+    is_recovered = proxied.has_received() or not is_outage
+    verdict = (
+        CallVerdict.NEUTRAL if is_recovered else breaker_verdict(failure)
+    )  # the recovery records its first failure
+    gateway.breakers.get(route).record(permit, first.began, first.ended, verdict)
+    gateway.metrics.add("rung_probes_total", f'result="{"failed" if is_outage else "succeeded"}"')
+    if is_outage:
+        gateway.route_probe.end(route, first.ended - first.began)
+    else:
+        gateway.route_probe.mark_healthy(route)
+    return first._replace(dollars=proxied.spending.dollars) if is_recovered else None
+
+
+def note_success(gateway: Gateway, inbound: InboundRequest, session: Session, incident: Incident) -> None:
+    """After a successful recovery: note whether the own model served it, or was left because of an outage."""
+    if incident.request is not None and incident.request.model == inbound.model:
+        gateway.route_probe.mark_healthy(route_of(gateway, inbound))
+    elif session.model != inbound.model and any(each.kind in INFRASTRUCTURE_KINDS for each in incident.failures):
+        gateway.sessions.mark_left(inbound)
+        gateway.route_probe.mark_failed(route_of(gateway, inbound))
