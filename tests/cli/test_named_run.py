@@ -108,6 +108,70 @@ def test_resume_says_what_to_type(tmp_path: Path) -> None:
     assert row["command"].endswith("< INPUT")
     assert secret not in shown
     assert "--run-id c-1" in call([*RUNG, "resume", "--journal", "j.db"], tmp_path).stdout
+    refused = call([*RUNG, "resume", "--journal", "j.db", "c-1"], tmp_path)
+    assert (refused.returncode, "--run-id c-1" in one_line(refused)) == (
+        2,
+        True,
+    )  # without the secret it is another one
+
+
+def test_resume_takes_the_run_up(tmp_path: Path) -> None:
+    """`rung resume ID` runs the command of a stopped run again, in its directory and with the input that it is given."""
+    stopped(tmp_path, signal.SIGTERM, "--check", "true")
+    (tmp_path / "go").touch()
+    resume = [*RUNG, "resume", "--journal", str(tmp_path / "j.db"), "c-1"]
+    printed = call([*resume, "--print"], tmp_path)
+    assert (printed.returncode, "rung run --run-id c-1" in printed.stdout) == (0, True)
+    other = call(resume, tmp_path.parent, "another task")
+    assert (other.returncode, "the input" in other.stderr) == (2, True)
+    done = call(resume, tmp_path.parent)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+TAKES_OVER = """
+import rung
+with rung.journal("j.db") as journal:
+    journal.write(lambda connection: connection.execute("UPDATE run SET epoch = epoch + 1"), lambda _: True).result()
+"""
+
+
+def test_a_run_that_was_taken_over(tmp_path: Path) -> None:
+    """A process that has lost its run to another one ends with one line and exit code 6, and records nothing."""
+    (tmp_path / "take.py").write_text(TAKES_OVER)
+    done = call(words(agent=f"{sys.executable} take.py; echo fine"), tmp_path)
+    assert (done.returncode, done.stdout) == (6, ""), done.stderr
+    assert "'c-1' was taken over by another process" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_cannot_go_on(tmp_path: Path) -> None:
+    """A run whose changed request cannot be made whole again is refused with exit code 2, and stays open."""
+    import rung
+
+    secret = "sk-ant-api03-" + "a1B2" * 20
+    agent = f'test -e once || {{ touch once; echo "404 not found" >&2; exit 1; }}; {AGENT}'
+    process = subprocess.Popen(
+        words(agent=agent),
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(f"log in with {secret}")
+    process.stdin.close()
+    process.stdin = None
+    wait_until((tmp_path / "ready").exists)
+    process.kill()
+    process.communicate(timeout=60)
+    with rung.journal(tmp_path / "j.db") as journal:  # as an older version recorded it
+        journal.write(
+            lambda connection: connection.execute("DELETE FROM step WHERE key LIKE 'request.%'"), lambda _: True
+        ).result()
+    for _ in range(2):
+        done = call(words("--idempotent", agent=agent), tmp_path, f"log in with {secret}")
+        assert (done.returncode, "secrets" in one_line(done)) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,12 @@ def test_the_judge_of_a_settings_file(tmp_path: Path) -> None:
     assert_refused(rung("run", "--no-journal", *AGENT, cwd=tmp_path), "stop.judge", tmp_path)
 
 
+def test_the_hooks_of_a_settings_file(tmp_path: Path) -> None:
+    """A hook of `[[hooks]]` that does not exist is refused, too: it could not say no."""
+    write_trusted(tmp_path / "rung.toml", '[[hooks]]\nwhen = "attempt.pre"\nrun = "/nowhere/hook"\n')
+    assert_refused(rung("run", "--no-journal", *AGENT, cwd=tmp_path), "hooks[0].run", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("lines", "named"),
     [

@@ -130,13 +130,19 @@ def test_a_hook_says_no(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_a_hook_says_no_in_bytes(tmp_path: Path) -> None:
+    """A veto whose reason is not UTF-8 is a veto."""
+    no = script(tmp_path / "no", 'import sys\nsys.stderr.buffer.write(b"not \\xff\\xfe today")\nsys.exit(2)')
+    done = run("--no-journal", "--hook", f"attempt.pre={no}", "--", "touch", str(tmp_path / "mark"))
+    assert (done.returncode, "today" in done.stderr, (tmp_path / "mark").exists()) == (3, True, False), done.stderr
+
+
 @pytest.mark.parametrize(("closed", "code"), [("false", 0), ("true", 3)])
 def test_a_hook_that_breaks(tmp_path: Path, closed: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failing hook is ignored and logged; if it fails closed, the attempt is not made."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     rows = "".join(
-        f'[[hooks]]\nwhen = "{when}"\nrun = "/nowhere/hook"\nfail_closed = {closed}\n'
-        for when in ("attempt.pre", "rung.pre")
+        f'[[hooks]]\nwhen = "{when}"\nrun = "false"\nfail_closed = {closed}\n' for when in ("attempt.pre", "rung.pre")
     )
     write_trusted(tmp_path / "rung.toml", rows)
     done = run("--no-journal", "--max-attempts", "2", "--", "echo", "fine", cwd=tmp_path)

@@ -200,16 +200,17 @@ def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("unmeasured_processes")
-def test_ctrl_c_ends_the_crew_in_order(place: Place) -> None:
-    """Ctrl-C exits with 130, marks and ends the worker; the same command resumes."""
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_crew_in_order(place: Place, number: int, exit_code: int) -> None:
+    """Ctrl-C and SIGTERM exit with their code, mark and end the worker; the same command resumes."""
     place.plan([{"id": "task-01", "command": SLOW}, {"id": "task-02"}], workers=2)
     place.start()
     place.until_state("task-01", TaskState.WORKING)
     place.until_state("task-02", TaskState.COMPLETE)
     assert place.front is not None
-    place.front.send_signal(signal.SIGINT)
+    place.front.send_signal(number)
     code, said = place.end()
-    assert code == 130, said
+    assert code == exit_code, said
     assert place.task("task-01").state is TaskState.EXITED
     assert list((place.runtime / "pids").iterdir()) == []
     with CrewTable.open(str(place.db)) as table:

@@ -199,9 +199,7 @@ class PipelineRun:
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
         run = await asyncio.to_thread(self._stage_run_id, stage.id)
-        return await recovery.recover(
-            agent, request, policy=policy, journal=journal, run_id=run, close_when_stopped=True, **ports
-        )
+        return await recovery.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
 
     def _planning_ports(self, stage: str) -> RunPorts:
         """Return the planner and the investigator of the pipeline, as ports that do not block the other stages."""
@@ -226,7 +224,10 @@ class PipelineRun:
         return name
 
     def _has_failed(self, run_id: str) -> bool:
-        """Return whether a run ended without success. A run that Ctrl-C stopped did; one whose process died did not."""
+        """Return whether a run ended without success. One that was stopped, or whose process died, is still open.
+
+        An older version closed a run when it was stopped.
+        """
         assert self.journal is not None  # noqa: S101  # asked only of a durable run
         ended = self.journal.runs.result_of(run_id)
         if ended is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rung.cli.crew.option import db_option, open_crew_table
-from rung.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.output import json_option, print_json
 from rung.core.domain.events import Status
 
@@ -80,27 +80,29 @@ def _clear_stop(table: CrewTable) -> None:
 
 
 def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
-    """Print each change until the crew ends; Ctrl-C stops the crew gracefully."""
+    """Print each change until the crew ends; Ctrl-C, SIGTERM and SIGHUP stop the crew gracefully."""
+    from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.core.crew.contract import STOP_KEY
     from rung.core.domain.errors import StoreUnavailable
 
     seen: dict[str, tuple[str, str]] = {}
     live = not as_json and sys.stderr.isatty()
     try:
-        if live:
-            _show_board(table, at)
-        while not _has_ended(at):
-            with suppress(StoreUnavailable):  # locked: the crew goes on, and the next look prints what has changed
-                _print_changes(table, seen, as_json=as_json)
-            time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt:
+        with ending_signals():
+            if live:
+                _show_board(table, at)
+            while not _has_ended(at):
+                with suppress(StoreUnavailable):  # locked: the crew goes on, and the next look prints what has changed
+                    _print_changes(table, seen, as_json=as_json)
+                time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt as stop:
         click.echo("stopping: waiting for the workers' handoffs …", err=True)
-        table.set_fact(STOP_KEY, "Ctrl-C")
+        table.set_fact(STOP_KEY, str(stop) or "Ctrl-C")
         while not _has_ended(at):
             time.sleep(POLL_SECONDS)
         if not live:
             _print_changes(table, seen, as_json=as_json)
-        sys.exit(INTERRUPTED)
+        sys.exit(exit_code_of(stop))
     if not live:
         _print_changes(table, seen, as_json=as_json)
     rows = table.tasks()

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -107,6 +107,21 @@ def command_to_type(call: Mapping[str, Any]) -> dict[str, str]:
     """Return the command line that continues a run, for a person to type. Secrets in it are placeholders."""
     line = shlex.join(["rung", *call["words"]]) + (" < INPUT" if call["has_input"] else "")
     return {"folder": call["folder"], "command": f"cd {shlex.quote(call['folder'])} && {line}"}
+
+
+def take_up(call: Mapping[str, Any]) -> NoReturn:
+    """Replace this process by the command of a run, in its directory. Raises ConfigError if it cannot be run as it was."""
+    if any("<secret:" in word for word in call["words"]):
+        typed = command_to_type(call)["command"]
+        raise ConfigError("RUN", call["folder"], f"a run without secrets in its command; type it with them: {typed}")
+    if call["has_input"] and sys.stdin.isatty():
+        raise ConfigError("standard input", "a terminal", "the input of the run: rung resume RUN < INPUT")
+    try:
+        os.chdir(call["folder"])
+    except OSError as error:
+        raise ConfigError("RUN", call["folder"], f"a run whose directory exists ({error.strerror})") from None
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "rung", *call["words"]])  # noqa: S606  # the user's own command
 
 
 class RunProcess:

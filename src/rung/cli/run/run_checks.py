@@ -31,6 +31,9 @@ def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[C
     guards = ("hooks", "stop.judge")  # without them a run would succeed that should not
     file = find(needs=guards) if name is None else None if name in LADDERS else named(name)
     stop, hooks = ({}, ()) if file is None else (file.stop(), file.hooks())
+    for number, hook in enumerate(hooks):
+        if isinstance(hook.run, str):
+            require_program(f"hooks[{number}].run", hook.run)
     if options["judge"] is not None:
         split_command("--judge", options["judge"])
         stop = {**stop, "judge": options["judge"]}
