@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import rung
 from rung.core.domain import events as ev
 from rung.engine.timeouts import async_timeout
+from rung.testing import FakeClock
 
 FAST: Any = {"backoff": {"base": 0}}
 SHORT = 0.1
@@ -106,7 +108,7 @@ def test_a_coroutine_that_swallows_its_cancellation_is_left_behind(
     resumed: list[float] = []
 
     async def stubborn(_: rung.Request) -> Any:
-        while True:
+        while len(resumed) < 100:  # at the exit of the interpreter, every await fails
             try:
                 await asyncio.sleep(30)
             except swallowed:
@@ -142,3 +144,32 @@ def test_a_slow_cleanup_within_the_grace_ends_by_itself() -> None:
     assert outcome.failure is not None
     assert cleaned == [True]
     assert "left behind" not in outcome.failure.message
+
+
+@pytest.mark.parametrize(
+    ("mode", "slow"), [("sync", hanging), ("async", hanging), ("async", ahanging), ("sync", lambda *_: Future())]
+)
+@pytest.mark.filterwarnings("ignore:rung. operator failed")
+def test_a_question_obeys_the_total_limit(mode: str, slow: Any) -> None:
+    """A question that nobody answers ends with the time budget of the incident, as blocked."""
+    ladder: Any = {"name": "short", "rungs": [{"action": "ask"}]}
+    policy = rung.policy(ladder, seconds=0.2, **FAST)
+    outcome = recover(mode, check=lambda _: False, ask=slow, policy=policy, clock=FakeClock())  # which stands still
+    assert outcome.status == "blocked"
+    assert any("the operator timed out" in event.error for event in outcome.events if isinstance(event, ev.Crashed))
+
+
+@pytest.mark.parametrize(("mode", "slow"), [("sync", hanging), ("async", hanging), ("async", ahanging)])
+@pytest.mark.filterwarnings("ignore:rung. (checkpoint|investigate) failed")
+def test_checkpoints_and_investigators_obey_the_limits(mode: str, slow: Any) -> None:
+    """A checkpoint or an investigator that hangs is ended with its rung, and recorded."""
+
+    class Slow:
+        take = restore = staticmethod(slow)
+
+    rungs = [{"action": "replan", "seconds": SHORT}, {"action": "surface"}]
+    ladder: Any = {"name": "short", "rungs": rungs}
+    for ports in ({"checkpoint": Slow()}, {"investigate": slow}):
+        outcome = recover(mode, check=lambda _: False, policy=rung.policy(ladder, **FAST), **ports)
+        crashed = [event for event in outcome.events if isinstance(event, ev.Crashed)]
+        assert any(event.what in ports and "timed out" in event.error for event in crashed)

@@ -515,6 +515,30 @@ class TestSweeper:
         asyncio.run(main())
         assert ended == ["time up"] * 2
 
+    def test_one_that_swallows_its_cancellation_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A guarded coroutine that swallows its cancellation is closed after a grace, and said to be left behind."""
+        monkeypatch.setattr(async_timeout, "CANCEL_GRACE_SECONDS", 0.02)
+        swallowed: list[str] = []
+
+        async def stubborn() -> str:
+            while True:
+                try:
+                    await asyncio.sleep(LONG)
+                except asyncio.CancelledError:
+                    swallowed.append("cancelled")
+
+        async def main() -> Any:
+            call = rung.guarded(rung.policy("call", attempts=1), **alone())(stubborn)
+            task = await begun(call())
+            make_overdue(task)
+            with pytest.raises(AttemptTimeout, match="left behind"):
+                await task
+            return task.cancelling()
+
+        assert asyncio.run(main()) == 0
+        assert swallowed == ["cancelled"]
+        assert not async_timeout.CLOSED
+
     def test_one_that_is_overdue_does_not_disturb_another(self) -> None:
         """While some other attempt is being ended a good one comes back as it was; it is cancelled only once."""
 

@@ -191,8 +191,9 @@ def test_a_planner_divides_the_work_again(world: World) -> None:
     assert world.run("--run-id", "r1").returncode == 4
     assert world.asked("b")[1]["prompt"].endswith("The task:\nonly the parser")
     assert not world.asked("c")
-    done = world.run("--resume", "r1")
+    done = world.run("--resume", "r1", "--json")
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["restructured"] == ["the planner changed b, b2"]
     begun = [line for line in (world.folder / "times").read_text().splitlines() if line.endswith("begins")]
     assert begun == ["b begins", "b begins", "b2 begins", "b2 begins", "c begins"]
 

@@ -46,7 +46,13 @@ class PipelineResult:
             }
             for stage in self.pipeline.stages
         }
-        return {"pipeline": self.pipeline.name, "status": self.status.value, "report": self.report, "stages": stages}
+        return {
+            "pipeline": self.pipeline.name,
+            "status": self.status.value,
+            "report": self.report,
+            "restructured": list(self.pipeline.restructured),
+            "stages": stages,
+        }
 
     def _passed(self, stage: str) -> bool:
         return stage in self.outcomes and self.outcomes[stage].ok

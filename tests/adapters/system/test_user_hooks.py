@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import time
 from importlib import resources
 from pathlib import Path
@@ -118,6 +119,33 @@ def test_a_post_hook_follows_a_timeout(awaited: bool) -> None:
     else:
         rung.recover_sync(hooked(lambda request: time.sleep(60), hooks), "go", policy=policy)
     assert [(one["ok"], "AttemptTimeout" in one["error"]) for one in told] == [(False, True)]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.filterwarnings("ignore:rung. hook attempt.pre failed")
+def test_the_seconds_of_a_function_hold(awaited: bool) -> None:
+    """A function that hangs is ended after its seconds and ignored; in an async recovery the event loop goes on."""
+    ticks: list[int] = []
+    released = threading.Event()
+    hooks = [CommandHook(when="attempt.pre", run=lambda given: released.wait(60) or None, seconds=0.2)]
+
+    async def main() -> rung.Outcome[Any]:
+        async def tick() -> None:
+            while True:
+                ticks.append(1)
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        outcome: rung.Outcome[Any] = await rung.recover(hooked(lambda request: "done", hooks), "go")
+        ticking.cancel()
+        return outcome
+
+    outcome = asyncio.run(main()) if awaited else rung.recover_sync(hooked(lambda request: "done", hooks), "go")
+    released.set()
+    assert outcome.status == "succeeded"
+    crashed = [event.error for event in outcome.events if isinstance(event, ev.Crashed)]
+    assert ["timed out after 0.2 s" in error for error in crashed] == [True]
+    assert len(ticks) > 1 or not awaited
 
 
 def test_a_post_hook_follows_a_stop() -> None:

@@ -49,7 +49,11 @@ class CommandHook:
     run: str | Callable[[dict[str, Any]], Any] = setting(
         Type("a command, or a function", _is_runnable), "Command (no shell), or in Python a function."
     )
-    seconds: float = setting(POSITIVE_SECONDS, "Time limit of a command.", default=5.0)
+    seconds: float = setting(
+        POSITIVE_SECONDS,
+        "Time limit. A child that leaves the process group of a command (`setsid`) is not ended with it.",
+        default=5.0,
+    )
     fail_closed: bool = setting(FLAG, "Whether a hook that fails blocks the attempt.", default=False)
 
 

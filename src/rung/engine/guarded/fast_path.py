@@ -228,7 +228,14 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
     """Wrap a coroutine function whose time limit is enforced by the sweeper of its event loop."""
     from asyncio import CancelledError
 
-    from rung.engine.timeouts.async_timeout import OVERDUE, RUNNING, cancelled_by_us, current_sweeper, current_task_of
+    from rung.engine.timeouts.async_timeout import (
+        OVERDUE,
+        RUNNING,
+        cancelled_by_us,
+        current_sweeper,
+        current_task_of,
+        error_of_call,
+    )
 
     guard, breaker, retry_budget, limit, record_success, append_success = (
         fast_path.guard,
@@ -267,9 +274,9 @@ def _wrap_swept(function: Callable[..., Any], fast_path: FastPath) -> Callable[.
                 append_success(args, EPOCH + began)
             return value
         except Exception as error:
-            failed: Exception = error
             RUNNING.pop(coroutine, None)
             cancelled_by_us(coroutine, task)
+            failed: Exception = error_of_call(coroutine, error, limit)
         except CancelledError:
             RUNNING.pop(coroutine, None)
             current.task = None  # force a new count of its cancellations

@@ -84,11 +84,15 @@ async def _aattempted(run: RecoveryRun, attempt: Callable[..., Any]) -> Reply:
 def _called(move: CallPort) -> Reply:
     """Return the result of a port, blocking on a future."""
     try:
-        value = sync_timeout.call_with_timeout(move.function, move.arguments, move.seconds)
-        refuse_coroutine(value, getattr(move.function, "__qualname__", "a port"))
-        return value.result() if hasattr(value, "add_done_callback") else value, None
+        return sync_timeout.call_with_timeout(_result, (move.function, move.arguments), move.seconds), None
     except Exception as error:  # becomes a value, as for an attempt
         return None, error
+
+
+def _result(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    value = function(*arguments)
+    refuse_coroutine(value, getattr(function, "__qualname__", "a port"))
+    return value.result() if hasattr(value, "add_done_callback") else value
 
 
 async def _acalled(move: CallPort) -> Reply:

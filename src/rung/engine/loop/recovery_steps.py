@@ -263,7 +263,8 @@ def _skip(run: RecoveryRun, rung: int, reason: str) -> bool:
 def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
     if run.checkpoint is None or not run.policy.checkpoints:
         return
-    reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label)
+    seconds = seconds_left(run.incident, run.policy, run.clock.now())
+    reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label, seconds=seconds)
     if error is None:
         run.append(ev.CheckpointTaken(run.clock.now(), rung, reference))
         yield from _publish(run)  # a planner may run next
@@ -272,7 +273,9 @@ def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
 def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
     """Ask the operator. Without an answer the incident ends blocked; the engine never guesses."""
     assert run.operator is not None  # noqa: S101  # decide asks only if there is an operator
-    answer, _ = yield from _call(run, "operator", run.operator, question, run.incident)
+    deadline = run.incident.deadline
+    seconds = None if deadline is None else max(0.0, deadline - run.clock.now())
+    answer, _ = yield from _call(run, "operator", run.operator, question, run.incident, seconds=seconds)
     offered = {option.id for option in question.options}
     in_words = WORDS_OPTION.id in offered and is_written_answer(str(answer))
     if (answer not in offered or answer == WORDS_OPTION.id) and not in_words:
@@ -335,10 +338,14 @@ def _identity(future: Future[Any]) -> Future[Any]:
     return future  # both drivers wait for a future that a port returns
 
 
-def _call(run: RecoveryRun, what: str, function: Callable[..., Any], *arguments: Any) -> Generator[Move, Reply, Reply]:
+def _call(
+    run: RecoveryRun, what: str, function: Callable[..., Any], *arguments: Any, seconds: float | None = None
+) -> Generator[Move, Reply, Reply]:
     """Call a port whose errors must not end the recovery: an error is recorded and returned in the reply."""
-    reply = yield CallPort(function, arguments)
+    reply = yield CallPort(function, arguments, seconds)
     error = reply[1]
+    if isinstance(error, AttemptTimeout) and seconds is not None:
+        error = AttemptTimeout(error.seconds, left_behind=error.left_behind, what=what)
     if error is not None:
         run.record_crash(what, error)
     return reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.core.domain import events as ev
+from rung.core.recovery.decide import seconds_left
 from rung.engine.loop.moves import CallPort
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def _investigate(run: RecoveryRun, failure: Failure) -> Generator[Move, Reply, s
 
     if run.investigate is None or failure.kind in INFRASTRUCTURE_KINDS:
         return ""
-    cause, error = yield CallPort(run.investigate, (run.incident.request, run.incident))
+    seconds = seconds_left(run.incident, run.policy, run.clock.now())
+    cause, error = yield CallPort(run.investigate, (run.incident.request, run.incident), seconds)
     if error is not None:
         run.record_crash("investigate", error)
         return ""

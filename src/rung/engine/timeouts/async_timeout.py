@@ -10,8 +10,10 @@ import asyncio
 import sys
 from threading import get_ident
 from time import monotonic
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from rung.core.domain.errors import AttemptTimeout
 from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, install
 from rung.engine.timeouts.sync_timeout import WATCHDOG_POLL_SECONDS, limit_error
 
@@ -30,6 +32,8 @@ CANCEL_GRACE_SECONDS: Final = 2.0
 MAX_TIMER_SECONDS: Final = 3_600.0  # an event loop cannot wait for ever
 # Attempts that ignored both a cancellation and being closed. Nothing resumes them.
 LEFT_BEHIND: Final[list[object]] = []
+# Coroutines of guarded calls that swallowed their cancellation and were closed.
+CLOSED: Final[set[object]] = set()
 # Attempts that this module has cancelled, and the number of cancellations that their task had before.
 OVERDUE: Final[dict[object, int]] = {}
 
@@ -169,14 +173,23 @@ class TimeoutSweeper:
             return
         OVERDUE[work] = cancels
         task.cancel()
-        if isinstance(work, LeavableAwait):
+        if isinstance(work, LeavableAwait | CoroutineType):
             self.loop.call_later(CANCEL_GRACE_SECONDS, self._leave, work, task)
 
     @staticmethod
-    def _leave(work: LeavableAwait[Any], task: Task) -> None:
-        if work in OVERDUE:
+    def _leave(work: LeavableAwait[Any] | CoroutineType[Any, Any, Any], task: Task) -> None:
+        """Leave an attempt behind that has swallowed its cancellation. The coroutine of a guarded call is closed."""
+        if work not in OVERDUE:
+            return
+        if isinstance(work, LeavableAwait):
             work.is_left = True
-            task.cancel()
+        else:
+            try:
+                work.close()
+            except RuntimeError:
+                return  # it ignores that, too: nothing can end it from outside
+            CLOSED.add(work)
+        task.cancel()
 
 
 def cancelled_by_us(work: object, task: Task | None) -> bool:
@@ -184,9 +197,17 @@ def cancelled_by_us(work: object, task: Task | None) -> bool:
     before = OVERDUE.pop(work, None)
     if before is None or task is None:
         return False
-    if getattr(work, "is_left", False):
+    if getattr(work, "is_left", False) or work in CLOSED:
         task.uncancel()  # it was cancelled twice
     return task.uncancel() <= before
+
+
+def error_of_call(coroutine: object, error: Exception, limit: float) -> Exception:
+    """Return the error of a guarded call: its own, or a timeout if it was closed because it swallowed its cancellation."""
+    if coroutine not in CLOSED:
+        return error
+    CLOSED.discard(coroutine)
+    return AttemptTimeout(limit, left_behind=True)
 
 
 SWEEPERS: Final[dict[asyncio.AbstractEventLoop, TimeoutSweeper]] = {}
