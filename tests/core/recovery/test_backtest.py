@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,12 +22,30 @@ from rung.testing import FakeClock, HttpError, Script
 from tests.properties.test_recovery import World, cases, many
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rung.core.policy.policy import Policy
 
 REQUEST = rung.Request(prompt="do it", model="small")
 BUSY = HttpError(529, "overloaded")
 WRONG = rung.AttemptError("wrong", finding="malformed_output")
 LOST = rung.AttemptError("lost", finding="not_found")
+
+
+class Remembering:
+    """A journal that keeps nothing, and remembers which rung helped before."""
+
+    project = ""
+
+    def __init__(self, rung: str) -> None:
+        self.rung = rung
+
+    def append(self, incident: str, position: int, events: Sequence[ev.Event]) -> None:
+        """Forget the events."""
+
+    def suggest_rung(self, *_: object) -> str:
+        """Return the rung, whatever the failure."""
+        return self.rung
 
 
 def recorded(policy: Policy, *script: Any, seconds: float = 2.0, dollars: float = 0.1, **ports: Any) -> Any:
@@ -212,7 +229,7 @@ def test_a_record_without_the_names_of_its_rungs() -> None:
 
 def test_what_was_remembered() -> None:
     """A hint that was taken is taken again under a policy that learns, and by another it is not."""
-    journal = SimpleNamespace(append=lambda *_: None, suggest_rung=lambda *_: "replan", project="")
+    journal = Remembering("replan")
     events = recorded(task(learn=True), LOST, "done", journal=journal)
     assert replay(events, task(learn=True)).is_same
     found = replay(events, task())
@@ -343,7 +360,7 @@ class Honest(World):
             breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             ask=self.ask if self.answers else None,
-            journal=SimpleNamespace(append=lambda *_: None, suggest_rung=lambda *_: self.hint, project=""),
+            journal=Remembering(self.hint),
         )
 
 
