@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,9 +81,9 @@ ENDINGS: list[tuple[Callable[[subprocess.Popen[str], list[int]], None], int]] = 
 ]
 
 
-def started(name: str, folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
+def started(name: str, folder: Path, *under: str) -> tuple[subprocess.Popen[str], list[int]]:
     process = subprocess.Popen(
-        commands(folder)[name], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*under, *commands(folder)[name]], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
     )  # fmt: skip
     wait_until(lambda: (folder / "pids").exists() or process.poll() is not None)
@@ -118,6 +119,56 @@ def test_asked_to_end(
             is_open = [run.id for run in journal.runs.open_runs()]
         assert "ordered" in names  # and not closed: the run can be resumed
         assert is_open == (["r-1"] if name == "run" else ["r-1/one"])
+
+
+HANGUP = """
+import json, os, pty, sys, time
+words = json.loads(sys.argv[1])
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(words[0], words)
+while not os.path.exists("pids"):
+    time.sleep(0.05)
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("name", ["run", "pipeline", "gateway", "lab"])
+def test_the_terminal_is_closed(tmp_path: Path, name: str) -> None:
+    """A terminal that is really closed ends a command with code 129, although nothing can be printed any more."""
+    line = [sys.executable, "-c", HANGUP, json.dumps(commands(tmp_path)[name])]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "129"
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_the_timeout_program(tmp_path: Path) -> None:
+    """Under `timeout`, which signals its whole process group, a run prints its contract and leaves no process."""
+    program = shutil.which("timeout")
+    if program is None:
+        pytest.skip("there is no timeout program")
+    process, pids = started("run", tmp_path, program, "600")
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    contract_of("run", out, errors)
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_a_broken_pipe_of_the_agent_itself(tmp_path: Path) -> None:
+    """Under `gateway run` standard output is the agent's own: SIGPIPE ends it, and what it has started."""
+    with subprocess.Popen(
+        commands(tmp_path)["gateway"], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 141
+        pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+        wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
 @pytest.mark.parametrize("name", ["run", "pipeline"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.child_processes import wait_for_exit
 from rung.adapters.system.foreground import foreground, is_foreground, wait_in_foreground
 from rung.adapters.system.process import STDIN, WAIT_SLICE_SECONDS, terminate_group
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
+
+SIGNAL_CODES: Final = 128  # above it, a shell reports the signal that ended a command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,10 +31,13 @@ def run_attached(command: Sequence[str], env: Mapping[str, str]) -> int:
             process = subprocess.Popen(command, env=dict(env), process_group=0)  # noqa: S603  # the user's command
             guardian.watch(process.pid)
         try:
-            return _wait(process)
+            code = _wait(process)
         except BaseException:
             terminate_group(process)
             raise
+        if code < 0 or code > SIGNAL_CODES:  # a signal has ended it: what it started is not left behind
+            terminate_group(process)
+        return code
     finally:
         guardian.release()
 

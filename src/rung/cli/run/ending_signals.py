@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.process_guardian import ENDING_SIGNALS
 from rung.cli.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_HANGUP: Final = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
 class EndRequested(KeyboardInterrupt):
@@ -26,11 +31,23 @@ def exit_code_of(stop: KeyboardInterrupt) -> int:
     return int(getattr(stop, "exit_code", INTERRUPTED))
 
 
+def _leave_lost_terminal() -> None:
+    """Let output to a terminal that was closed vanish: an error at each write would hide how the run ended."""
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+
+
 @contextmanager
 def ending_signals() -> Iterator[None]:
     """Raise EndRequested for SIGTERM and SIGHUP in the block. A signal that is ignored, as under nohup, stays so."""
 
     def end(number: int, _: Any) -> None:
+        if number == _HANGUP:
+            _leave_lost_terminal()
         raise EndRequested(number)
 
     handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
