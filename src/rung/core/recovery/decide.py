@@ -17,11 +17,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
-from rung.core.domain.failures import INFRASTRUCTURE_KINDS, PROVIDER_KINDS, Kind, Phase, is_resumable
-from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung, RungScope
+from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase
+from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
-from rung.core.policy.policy import Confirm
+from rung.core.recovery.handover import STOP_OPTION, can_follow_session, hand_over, next_model, used_by_session
 from rung.core.recovery.patience import wait_for_service
+from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
     from rung.core.domain.ladder import Ladder
-    from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
 
 _ENDING_STATUS: Final[Mapping[Action, Status]] = {
@@ -38,17 +38,12 @@ _ENDING_STATUS: Final[Mapping[Action, Status]] = {
     Action.SURFACE: Status.FAILED,
     Action.ASK: Status.BLOCKED,
 }
-_UNSAFE: Final = "a replay is not safe: output or side effects were already seen"
-_SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
 # Actions that produce the answer again from its beginning.
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 # Actions that change the form of a request, not its instructions.
 _MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
-# Failures of an account: only an agent with another account can help.
-_ACCOUNT_KINDS: Final = frozenset({Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS})
 # Reading a member of an enum class is slow in Python 3.11.
 _INVALID_REQUEST: Final = Kind.INVALID_REQUEST
-STOP_OPTION: Final = Option("stop", "Stop and keep the results so far")
 
 
 def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jitter: float) -> Decision:
@@ -167,26 +162,10 @@ def _is_exhausted(incident: Incident, policy: Policy, index: int, now: float) ->
     if rung.spent_with and _is_exhausted(incident, policy, policy.ladder.index(rung.spent_with), now):
         return True
     used = incident.tries_used.get(index, 0)
-    if not (rung.action in HANDOVER_ACTIONS and _can_follow_session(incident, policy)):
-        used += _used_by_session(incident, rung)
+    if not (rung.action in HANDOVER_ACTIONS and can_follow_session(incident, policy)):
+        used += used_by_session(incident, rung)
     timed_out = _has_timed_out(rung, incident.entered_at.get(index, now), now)
     return index in incident.exhausted or used >= rung.tries or timed_out
-
-
-def _used_by_session(incident: Incident, rung: Rung) -> int:
-    """Return the tries of a rung that earlier calls of the session have used."""
-    return dict(incident.session_used).get(rung.name, 0) if rung.scope is RungScope.SESSION else 0
-
-
-def _can_follow_session(incident: Incident, policy: Policy) -> bool:
-    """Whether the session was handed over to a model or agent that this call knows and has not tried yet."""
-    target, request = incident.session_target, incident.request
-    if target is None or request is None:
-        return False
-    model, agent = target
-    is_known = model == request.model or policy.model(model) is not None
-    is_known = is_known and (agent == request.agent or agent in policy.agents)
-    return is_known and (model not in incident.models or agent not in incident.agents)
 
 
 def _why_not_retry(
@@ -201,8 +180,8 @@ def _why_not_retry(
         return f"all {rung.tries} tries are used"
     if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
-    if _has_visible_effects(incident, failure):
-        return _UNSAFE
+    if has_visible_effects(incident, failure):
+        return UNSAFE_REPLAY
     if rung.seconds is not None and failure.retry_after is None and incident.backed_off + wait > rung.seconds:
         return f"the waits would exceed the rung's {rung.seconds:g} s"
     if incident.rung >= 0 and _has_timed_out(
@@ -279,8 +258,8 @@ def _take_rung(
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
     if rung.action is Action.WAIT:
-        if _has_visible_effects(incident, failure):
-            skipped.append((index, _UNSAFE))
+        if has_visible_effects(incident, failure):
+            skipped.append((index, UNSAFE_REPLAY))
             return None
         return wait_for_service(incident, failure, policy, index, now, jitter, skipped)
     wait = _wait_on_rung(incident, failure, policy, index, jitter)
@@ -288,7 +267,7 @@ def _take_rung(
     if rung.action in _ENDING_STATUS:
         return _end_of_ladder(incident, failure, policy, index, why_not, tuple(skipped))
     if not why_not and rung.action in HANDOVER_ACTIONS:
-        return _hand_over(incident, failure, policy, index, skipped)
+        return hand_over(incident, failure, policy, index, skipped)
     if why_not:
         skipped.append((index, why_not))
         return None
@@ -329,8 +308,8 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
         return "the call cannot be changed: it was not given as a request"
     if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
         return f"would cost ${rung.cost:.2f}, more than the remaining budget"
-    if rung.action in _REGENERATES_ANSWER and _has_visible_effects(incident, failure):
-        return _UNSAFE
+    if rung.action in _REGENERATES_ANSWER and has_visible_effects(incident, failure):
+        return UNSAFE_REPLAY
     if wait > 0:
         if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
             return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
@@ -339,118 +318,6 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would exceed the deadline"
     return ""
-
-
-def _has_visible_effects(incident: Incident, failure: Failure) -> bool:
-    """Whether repeating the request would repeat visible output or side effects."""
-    evidence = failure.evidence
-    return (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent
-
-
-def _hand_over(
-    incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]
-) -> Decision | None:
-    rung = policy.ladder.rungs[index]
-    if (
-        failure.kind in INFRASTRUCTURE_KINDS
-        and _has_visible_effects(incident, failure)
-        and not _can_resume_elsewhere(failure, policy)
-    ):
-        skipped.append((index, _UNSAFE))  # the new target would get the unchanged request
-        return None
-    target = _target(incident, failure, policy, rung)
-    if target is None:
-        shares = failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents
-        skipped.append((index, _SAME_ACCOUNT if shares else "no other model or agent to hand over to"))
-        return None
-    model, agent = target
-    listed = policy.model(model)
-    estimate = listed.cost if listed is not None and listed.cost else None
-    price = max(rung.cost, estimate or 0.0)
-    if incident.dollar_cap is not None and incident.dollars + price > incident.dollar_cap:
-        skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than the remaining budget"))
-        return None
-    assert incident.request is not None  # noqa: S101  # checked by _why_not_rung
-    is_unpriced = incident.dollar_cap is not None and estimate is None and model != incident.request.model
-    if is_unpriced and not incident.terms.attended:
-        skipped.append((index, f"the price of {model} is unknown, and the budget is in dollars: set its `cost`"))
-        return None
-    costs_more = policy.costs_more(model, incident.request.model)
-    is_early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
-    needs_approval = (
-        policy.confirm is Confirm.ALWAYS
-        or (policy.confirm is Confirm.MORE_EXPENSIVE and costs_more)
-        or (rung.action is Action.ESCALATE and not policy.auto_escalate)
-        or is_early
-        or is_unpriced
-    )
-    if not needs_approval:
-        return HandOver(index, model, agent, estimate, failure.kind, tuple(skipped))
-    what = f"hand over from {incident.request.model or incident.request.agent or 'here'} to {model or agent}"
-    if not incident.terms.attended:
-        return Finish(
-            index, Status.BLOCKED, f"approval to {what} is required, and the run is unattended", tuple(skipped)
-        )
-    cost = "at an unknown cost" if estimate is None else f"for about ${estimate:.2f}"
-    options = (Option("approve", f"Continue with {model or agent}"), Option("decline", "Do not use it"), STOP_OPTION)
-    question = f"{failure.kind}: {what}, {cost}?"
-    return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
-
-
-def _can_resume_elsewhere(failure: Failure, policy: Policy) -> bool:
-    """Whether another model can resume the broken answer: the failure is resumable, and the ladder has a resume rung."""
-    return is_resumable(failure) and any(rung.action is Action.RESUME for rung in policy.ladder.rungs)
-
-
-def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> tuple[str, str] | None:
-    """Return the model and agent to hand over to; None if none is left."""
-    request = incident.request
-    assert request is not None  # noqa: S101  # checked by _why_not_rung
-    if _can_follow_session(incident, policy):
-        followed = incident.session_target
-        assert followed is not None  # noqa: S101  # checked above
-        if failure.kind is not Kind.QUOTA_EXHAUSTED or not policy.costs_more(followed[0], request.model):
-            return followed
-        if _used_by_session(incident, rung) >= rung.tries:
-            return None  # a switch of its own would be one more than the session has
-    agent = next((name for name in policy.agents if name not in incident.agents), None)
-    if failure.kind in _ACCOUNT_KINDS:
-        agent = _agent_of_another_account(incident, request, policy)
-    by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
-    model = _next_model(incident, failure, policy, rung)
-    by_model = None if model is None else (model, request.agent)
-    if failure.kind in _ACCOUNT_KINDS:
-        is_known = policy.same_account is not None
-        if is_known and by_agent is not None:
-            return by_agent
-        if failure.kind is not Kind.QUOTA_EXHAUSTED:
-            return None  # another model, or another agent of the same account, has the same key
-    if failure.kind is Kind.CAPABILITY_MISMATCH:
-        return by_agent or by_model
-    return by_model or by_agent
-
-
-def _agent_of_another_account(incident: Incident, request: Request, policy: Policy) -> str | None:
-    """Return the next agent that is not known to share the account. On the same model, agents share it by default."""
-    shared = policy.same_account
-    if shared is None:
-        shared = policy.agents if request.model else ()
-    return next((name for name in policy.agents if name not in incident.agents and name not in shared), None)
-
-
-def _next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
-    assert incident.first_request is not None  # noqa: S101  # checked by _why_not_rung
-    here = incident.first_request.model
-    untried = [model.name for model in policy.models if model.name not in incident.models]
-    above = [name for name in untried if policy.rank(name) > policy.rank(here)]
-    below = [name for name in untried if policy.rank(name) < policy.rank(here)]
-    if failure.kind is Kind.QUOTA_EXHAUSTED:  # never move to a more expensive model
-        return next((name for name in reversed(untried) if not policy.costs_more(name, here)), None)
-    if above:
-        return above[0]
-    if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:
-        return None
-    return below[-1] if below else None
 
 
 def _end_of_ladder(
@@ -469,7 +336,7 @@ def _end_of_ladder(
         return Ask(index, question, ambiguity_options(failure), None, "", "", failure.kind, skipped)
     options = [Option("retry", "Retry unchanged"), STOP_OPTION]
     if incident.request is not None:
-        model = _next_model(incident, failure, policy, rung)
+        model = next_model(incident, failure, policy, rung)
         other = Option("replan", "Try another approach")
         options.insert(1, other if model is None else Option(f"model:{model}", f"Try with {model}"))
     return Ask(index, question, tuple(options), None, "", "", failure.kind, skipped)

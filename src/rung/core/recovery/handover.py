@@ -1,0 +1,144 @@
+"""Handover: to which model or agent, when a person must approve it, and why it is not possible. Pure functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.domain.events import Ask, Decision, Finish, HandOver, Option, Skip, Status
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
+from rung.core.domain.ladder import Action, Rung, RungScope
+from rung.core.policy.policy import Confirm
+from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
+
+if TYPE_CHECKING:
+    from rung.core.domain.failures import Failure
+    from rung.core.domain.incident import Incident
+    from rung.core.domain.request import Request
+    from rung.core.policy.policy import Policy
+
+_SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
+# Failures of an account: only an agent with another account can help.
+_ACCOUNT_KINDS: Final = frozenset({Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS})
+STOP_OPTION: Final = Option("stop", "Stop and keep the results so far")
+
+
+def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, skipped: list[Skip]) -> Decision | None:
+    """Return the handover of a rung, or the question about it; None, with a reason in `skipped`, if there is none."""
+    rung = policy.ladder.rungs[index]
+    if (
+        failure.kind in INFRASTRUCTURE_KINDS
+        and has_visible_effects(incident, failure)
+        and not _can_resume_elsewhere(failure, policy)
+    ):
+        skipped.append((index, UNSAFE_REPLAY))  # the new target would get the unchanged request
+        return None
+    target = _target(incident, failure, policy, rung)
+    if target is None:
+        shares = failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents
+        skipped.append((index, _SAME_ACCOUNT if shares else "no other model or agent to hand over to"))
+        return None
+    model, agent = target
+    listed = policy.model(model)
+    estimate = listed.cost if listed is not None and listed.cost else None
+    price = max(rung.cost, estimate or 0.0)
+    if incident.dollar_cap is not None and incident.dollars + price > incident.dollar_cap:
+        skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than the remaining budget"))
+        return None
+    assert incident.request is not None  # noqa: S101  # checked by the caller
+    is_unpriced = incident.dollar_cap is not None and estimate is None and model != incident.request.model
+    if is_unpriced and not incident.terms.attended:
+        skipped.append((index, f"the price of {model} is unknown, and the budget is in dollars: set its `cost`"))
+        return None
+    costs_more = policy.costs_more(model, incident.request.model)
+    is_early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
+    needs_approval = (
+        policy.confirm is Confirm.ALWAYS
+        or (policy.confirm is Confirm.MORE_EXPENSIVE and costs_more)
+        or (rung.action is Action.ESCALATE and not policy.auto_escalate)
+        or is_early
+        or is_unpriced
+    )
+    if not needs_approval:
+        return HandOver(index, model, agent, estimate, failure.kind, tuple(skipped))
+    what = f"hand over from {incident.request.model or incident.request.agent or 'here'} to {model or agent}"
+    if not incident.terms.attended:
+        return Finish(
+            index, Status.BLOCKED, f"approval to {what} is required, and the run is unattended", tuple(skipped)
+        )
+    cost = "at an unknown cost" if estimate is None else f"for about ${estimate:.2f}"
+    options = (Option("approve", f"Continue with {model or agent}"), Option("decline", "Do not use it"), STOP_OPTION)
+    question = f"{failure.kind}: {what}, {cost}?"
+    return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
+
+
+def used_by_session(incident: Incident, rung: Rung) -> int:
+    """Return the tries of a rung that earlier calls of the session have used."""
+    return dict(incident.session_used).get(rung.name, 0) if rung.scope is RungScope.SESSION else 0
+
+
+def can_follow_session(incident: Incident, policy: Policy) -> bool:
+    """Whether the session was handed over to a model or agent that this call knows and has not tried yet."""
+    target, request = incident.session_target, incident.request
+    if target is None or request is None:
+        return False
+    model, agent = target
+    is_known = model == request.model or policy.model(model) is not None
+    is_known = is_known and (agent == request.agent or agent in policy.agents)
+    return is_known and (model not in incident.models or agent not in incident.agents)
+
+
+def _can_resume_elsewhere(failure: Failure, policy: Policy) -> bool:
+    """Whether another model can resume the broken answer: the failure is resumable, and the ladder has a resume rung."""
+    return is_resumable(failure) and any(rung.action is Action.RESUME for rung in policy.ladder.rungs)
+
+
+def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> tuple[str, str] | None:
+    """Return the model and agent to hand over to; None if none is left."""
+    request = incident.request
+    assert request is not None  # noqa: S101  # checked by the caller
+    if can_follow_session(incident, policy):
+        followed = incident.session_target
+        assert followed is not None  # noqa: S101  # checked above
+        if failure.kind is not Kind.QUOTA_EXHAUSTED or not policy.costs_more(followed[0], request.model):
+            return followed
+        if used_by_session(incident, rung) >= rung.tries:
+            return None  # a switch of its own would be one more than the session has
+    agent = next((name for name in policy.agents if name not in incident.agents), None)
+    if failure.kind in _ACCOUNT_KINDS:
+        agent = _agent_of_another_account(incident, request, policy)
+    by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
+    model = next_model(incident, failure, policy, rung)
+    by_model = None if model is None else (model, request.agent)
+    if failure.kind in _ACCOUNT_KINDS:
+        is_known = policy.same_account is not None
+        if is_known and by_agent is not None:
+            return by_agent
+        if failure.kind is not Kind.QUOTA_EXHAUSTED:
+            return None  # another model, or another agent of the same account, has the same key
+    if failure.kind is Kind.CAPABILITY_MISMATCH:
+        return by_agent or by_model
+    return by_model or by_agent
+
+
+def _agent_of_another_account(incident: Incident, request: Request, policy: Policy) -> str | None:
+    """Return the next agent that is not known to share the account. On the same model, agents share it by default."""
+    shared = policy.same_account
+    if shared is None:
+        shared = policy.agents if request.model else ()
+    return next((name for name in policy.agents if name not in incident.agents and name not in shared), None)
+
+
+def next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
+    """Return the model to hand over to: the next one above the first, else one below; None if none is left."""
+    assert incident.first_request is not None  # noqa: S101  # checked by the caller
+    here = incident.first_request.model
+    untried = [model.name for model in policy.models if model.name not in incident.models]
+    above = [name for name in untried if policy.rank(name) > policy.rank(here)]
+    below = [name for name in untried if policy.rank(name) < policy.rank(here)]
+    if failure.kind is Kind.QUOTA_EXHAUSTED:  # never move to a more expensive model
+        return next((name for name in reversed(untried) if not policy.costs_more(name, here)), None)
+    if above:
+        return above[0]
+    if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:
+        return None
+    return below[-1] if below else None
