@@ -129,8 +129,8 @@ class Incident:
     def _attempt_failed(self, event: ev.AttemptFailed) -> None:
         failure = event.failure
         self.attempts += event.made
-        if self.waits and event.made and isinstance(self.decision, ev.Repeat) and self.decision.until is not None:
-            self.probes += 1
+        if self.waits and event.made:
+            self._count_probe()
         self.failure = failure
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
@@ -141,6 +141,8 @@ class Incident:
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
         self.attempts += 1
+        if self.waits:
+            self._count_probe()
         if event.dollars:
             self.dollars += event.dollars
         last = self.active_decision
@@ -184,6 +186,11 @@ class Incident:
         self.patient_until = until
         if self.handed_over and self.request is not None and self.first_request is not None:
             self.request = self.request.replace(model=self.first_request.model, agent=self.first_request.agent)
+
+    def _count_probe(self) -> None:
+        """Count an attempt that was made after a wait for a failing service."""
+        if isinstance(self.decision, ev.Repeat) and self.decision.until is not None:
+            self.probes += 1
 
     def _count_try(self, decision: ev.Decision) -> None:
         """Count a try of the decision's rung. A request for approval is not a try: the handover after it is."""
