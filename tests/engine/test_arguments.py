@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,3 +164,11 @@ def test_a_guarded_function_is_refused_when_it_is_made(ports: dict[str, Any], na
     for function in (now, later):
         with pytest.raises(TypeError, match=named):
             rung.guarded("call", **ports)(function)
+
+
+def test_a_journal_may_have_a_function_of_another_one() -> None:
+    """A journal is what takes events, also if its `append` is an attribute of the object."""
+    kept: list[object] = []
+    journal = SimpleNamespace(append=lambda incident, first, events: kept.extend(events))
+    assert rung.recover_sync(lambda _: "x", rung.Request(prompt="go"), journal=journal).value == "x"
+    assert kept

@@ -114,15 +114,20 @@ def _key(name: str, value: Any) -> None:
 
 def _journal(name: str, value: Any) -> None:
     cls: Any = type(value)
-    _require(_takes_events(cls), name, "a journal, such as rung.journal(PATH)", value)
+    takes_events = _class_takes_events(cls) or _takes_events(getattr(value, "append", None))
+    _require(takes_events, name, "a journal, such as rung.journal(PATH)", value)
 
 
 @functools.lru_cache(maxsize=64)
-def _takes_events(cls: Any) -> bool:
-    """Return whether `append` of this class takes what `EventLog.append` takes: an incident, a position and events."""
+def _class_takes_events(cls: type) -> bool:
+    return _takes_events(getattr(cls, "append", None), None)
+
+
+def _takes_events(append: Any, *instance: None) -> bool:
+    """Return whether a function takes what `EventLog.append` takes: an incident, a position and events."""
     try:
-        inspect.signature(cls.append).bind(None, "", 0, ())
-    except (AttributeError, TypeError, ValueError):
+        inspect.signature(append).bind(*instance, "", 0, ())
+    except (TypeError, ValueError):
         return False
     return True
 
