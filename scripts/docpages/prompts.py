@@ -9,7 +9,7 @@ from docpages.markdown import bullets, code, codes, fence, page
 from rung.core.domain.events import Change, HandOver
 from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
+from rung.core.domain.ladder import HANDOVER_ACTIONS, WAITING_ACTIONS, Action
 from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.policy.prompts import FIELDS, PROMPTS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Actions that send no recovery prompt.
-_WITHOUT_PROMPT = frozenset({Action.RETRY, Action.ASK, Action.SURFACE})
+_WITHOUT_PROMPT = frozenset({Action.RETRY, *WAITING_ACTIONS, Action.ASK, Action.SURFACE})
 _PARTS_KNOWN = " (if the missing parts are known)"
 
 

@@ -19,7 +19,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import ENDING_ACTIONS, HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import ENDING_ACTIONS, HANDOVER_ACTIONS, WAITING_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.level_record import level_records
 from rung.core.domain.outcome import report_text
 from rung.core.policy.parser import parse_policy
@@ -70,7 +70,9 @@ def rungs(draw: st.DrawFn, action: Action, name: str) -> Rung:
 
 @st.composite
 def ladders(draw: st.DrawFn) -> Ladder:
-    middle = draw(st.lists(st.sampled_from([a for a in Action if a not in (*ENDING_ACTIONS, Action.WAIT)]), max_size=6))
+    middle = draw(
+        st.lists(st.sampled_from([a for a in Action if a not in (*ENDING_ACTIONS, *WAITING_ACTIONS)]), max_size=6)
+    )
     actions = [*middle, draw(st.sampled_from(sorted(ENDING_ACTIONS)))]
     steps = tuple(draw(rungs(action, f"{n}-{action}")) for n, action in enumerate(actions))
     names = [step.name for step in steps]
@@ -103,6 +105,7 @@ def policies(draw: st.DrawFn) -> Policy:
         ),
         retry_after_cap=draw(st.sampled_from([0.0, 60.0, 1e6])),
         patience=draw(st.sampled_from([0.0, 200 * TICK_SECONDS])),
+        park=draw(st.sampled_from([0.0, 10 * TICK_SECONDS, 1e6])),
         attempt_seconds=draw(st.none() | ticks(12, 1)),
         confirm=draw(st.sampled_from(Confirm)),
         auto_escalate=draw(st.booleans()),
@@ -206,8 +209,11 @@ def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], men
     if budget.attempts is not None:
         assert counted <= budget.attempts
     if budget.seconds is not None:
-        deadline = opened + budget.seconds
-        assert all(start < deadline for start in world.starts[1:])
+        parked = _parked(outcome)
+        assert all(
+            start < opened + budget.seconds + sum(end - begin for begin, end in parked if end <= start)
+            for start in world.starts[1:]
+        )
     most = worst_case(policy).attempts
     assert most is None or counted <= most
     spent = 0.0
@@ -220,8 +226,14 @@ def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], men
 
     # never sleeps past the deadline
     for event in outcome.events:
-        if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Repeat | ev.Change):
-            assert budget.seconds is None or event.at + event.decision.wait < opened + budget.seconds
+        if (
+            budget.seconds is not None
+            and isinstance(event, ev.Decided)
+            and isinstance(event.decision, ev.Repeat | ev.Change)
+            and not ev.is_park(event.decision)
+        ):
+            before = sum(end - begin for begin, end in _parked(outcome) if end <= event.at)
+            assert event.at + event.decision.wait < opened + budget.seconds + before + 1e-6
 
     _check_rungs(outcome, ladder, policy)
 
@@ -250,6 +262,14 @@ def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], men
         LEVEL.validate(record)
 
 
+def _parked(outcome: rung.Outcome[str]) -> list[tuple[float, float]]:
+    """Return when the run was parked, and taken up again."""
+    begins = [e.at for e in outcome.events if isinstance(e, ev.Decided) and ev.is_park(e.decision)]
+    ends = [e.at for e in outcome.events if isinstance(e, ev.Unparked)]
+    assert len(begins) == len(ends)
+    return list(zip(begins, ends, strict=True))
+
+
 def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> None:
     used: dict[int, int] = {}
     again: dict[int, int] = {}
@@ -265,9 +285,14 @@ def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> 
         if isinstance(decision, ev.Repeat):
             if not by_person:
                 again[decision.rung] = again.get(decision.rung, 0) + 1
-                assert step.is_retry or (step.action is Action.WAIT and decision.until is not None)
-                assert again[decision.rung] <= step.tries or decision.until is not None
-                assert decision.until is None or event.at + decision.wait <= decision.until
+                assert step.is_retry or (step.action in WAITING_ACTIONS and decision.until is not None)
+                assert again[decision.rung] <= step.tries or step.action is Action.WAIT
+                assert decision.parked == (step.action is Action.PARK)
+                if decision.until is not None and not decision.parked:
+                    assert event.at + decision.wait <= decision.until
+                if decision.until is not None and decision.parked:
+                    assert event.at < decision.until <= event.at + policy.park
+                    assert decision.until < event.at + decision.wait
         else:
             assert decision.rung >= highest
             if decision.rung > highest:

@@ -51,6 +51,7 @@ whys = {
 }
 decisions = st.one_of(
     st.builds(ev.Repeat, wait=st.floats(0, 1e6), **whys),
+    st.builds(ev.Repeat, wait=st.floats(0, 1e6), until=st.floats(0, 1e9), parked=st.booleans(), **whys),
     st.builds(ev.Change, wait=st.floats(0, 1e6), **whys),
     st.builds(ev.HandOver, model=texts, agent=texts, estimate=st.none() | st.floats(0, 99), **whys),
     st.builds(
@@ -79,6 +80,7 @@ going_on = st.one_of(
     st.builds(ev.RolledBack, at, st.integers(0, 5), texts),
     st.builds(ev.ModelRestored, at, texts, texts),
     st.builds(ev.SessionSwitched, at, texts, texts),
+    st.builds(ev.Unparked, at),
     st.builds(ev.Crashed, at, texts, texts),
 )
 endings = st.one_of(

@@ -10,6 +10,7 @@ from rung.core.domain.skipped_rungs import describe_skips
 from rung.core.recovery.written_answer import WORDS_OPTION, written_answer
 from rung.core.text.event_text import describe_event
 from rung.core.text.printable import printable
+from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, 
         return None
     ladder = policy.ladder
     names = [rung.name for rung in ladder.rungs]
-    line = describe_event(event, names, incident.attempts)  # a listener gets one attempt at a time
+    line = describe_event(event, names, incident.attempts, local_zone())  # a listener gets one attempt at a time
     text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
     if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
         text = f"level {ladder.level(event.decision.rung)}: {text}"

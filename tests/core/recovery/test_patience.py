@@ -188,10 +188,10 @@ def test_waits_are_recorded_as_waits() -> None:
 def test_levels_keep_their_numbers() -> None:
     """The end of a ladder has the level that the documents give it, with or without a wait below it."""
     for ladder in LADDERS.values():
-        patient = ladder.with_patience(60)
+        patient = ladder.with_waiting(park=0, patience=60)
         assert patient.level(len(patient.rungs) - 1) == ladder.level(len(ladder.rungs) - 1)
         assert patient.rungs[-2].action is Action.WAIT
-        assert patient.with_patience(0) == ladder
+        assert patient.with_waiting(park=0, patience=0) == ladder
 
 
 def test_a_policy_reads_back_with_its_patience() -> None:

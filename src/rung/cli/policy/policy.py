@@ -124,6 +124,7 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "retry": ", ".join(kind for kind in Kind if kind in policy.retry) or "nothing",
         "retry_after_cap": format_seconds(policy.retry_after_cap),
         "patience": format_seconds(policy.patience) if policy.patience else "none",
+        "park": format_seconds(policy.park) if policy.park else "none",
         "attempt_seconds": "no limit" if policy.attempt_seconds is None else format_seconds(policy.attempt_seconds),
         "stalls": _stalls_text(policy.stalls),
         "retry_budget": "shared by the process" if policy.retry_budget else "no: retries are not limited together",

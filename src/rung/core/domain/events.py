@@ -37,13 +37,17 @@ class Option(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """Decision: wait, then send the unchanged request again. `until`: the end of patience with a failing service."""
+    """Decision: wait, then send the unchanged request again.
+
+    `until`: the end of patience with a failing service; with `parked`, the time at which a limit reopens.
+    """
 
     rung: int
     wait: float
     reason: str
     skipped: tuple[Skip, ...] = ()
     until: float | None = None
+    parked: bool = False
 
 
 class Change(NamedTuple):
@@ -93,8 +97,13 @@ Decision: TypeAlias = Repeat | Change | HandOver | Ask | Finish
 
 
 def is_retry(decision: Decision) -> bool:
-    """Whether the decision is a retry, and not a wait for a failing service."""
+    """Whether the decision is a retry: neither a wait for a failing service nor for a limit to reopen."""
     return isinstance(decision, Repeat) and decision.until is None
+
+
+def is_park(decision: Decision | None) -> bool:
+    """Whether the decision parks the work until a limit reopens."""
+    return isinstance(decision, Repeat) and decision.parked
 
 
 class IncidentContext(NamedTuple):
@@ -157,6 +166,12 @@ class Decided(NamedTuple):
 
     at: float
     decision: Decision
+
+
+class Unparked(NamedTuple):
+    """Parked work is taken up: the limit reopens, or a person woke it."""
+
+    at: float
 
 
 class Abandoned(NamedTuple):
@@ -274,6 +289,7 @@ Event: TypeAlias = (
     | AttemptSucceeded
     | Hinted
     | Decided
+    | Unparked
     | Abandoned
     | Changed
     | Skipped

@@ -107,6 +107,11 @@ PROVIDER_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER
 # Failures that pass by themselves while nothing changes but the time.
 PASSING_KINDS: Final = PROVIDER_KINDS | {Kind.SERVICE_DOWN}
 
+# Failures by a limit or a load that may name the time at which it reopens.
+LIMIT_KINDS: Final = frozenset(
+    {Kind.RATE_LIMIT, Kind.QUOTA_EXHAUSTED, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.SERVICE_DOWN}
+)
+
 # Failures that the work did not cause: a handover sends the unchanged request, without a text about the failure.
 INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
     Kind.SERVICE_DOWN,
@@ -114,6 +119,11 @@ INFRASTRUCTURE_KINDS: Final = PROVIDER_KINDS | {
     Kind.QUOTA_EXHAUSTED,
     Kind.STREAM_INTERRUPTED,
 }
+
+
+def is_limit(failure: Failure) -> bool:
+    """Whether a provider's limit or load caused the failure: not the work, and not a limit of Rung itself."""
+    return failure.kind in LIMIT_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
 
 
 def is_resumable(failure: Failure) -> bool:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
-from rung.core.domain.failures import PROCESS_DEATH_RULE, is_resumable
+from rung.core.domain.failures import PROCESS_DEATH_RULE, is_limit, is_resumable
 from rung.core.domain.ladder import Action
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SUCCEEDED: Final = ev.Status.SUCCEEDED
 _RECOVERED: Final = ev.Status.RECOVERED
 _EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
+SHORT_LIMIT_SECONDS: Final = 90.0  # a reset that has just passed is read as one a minute ahead
 
 
 class Incident:
@@ -57,6 +58,11 @@ class Incident:
     waits: int = 0  # for a failing service to come back
     probes: int = 0  # attempts after those waits
     patient_until: float | None = None  # the end of those waits
+    parks: int = 0  # until a limit reopens
+    short_parks: int = 0  # the last ones in a row whose limit named no time, or one at hand
+    parked_at: float = 0.0
+    parked_until: float | None = None  # when the limit reopens; None: not parked
+    limits: Mapping[tuple[str, str], float] = _EMPTY  # when the limit of a model and agent reopens
     backed_off: float = 0.0  # seconds of backoff before those retries; waits that a server asked for do not count
     entered_at: Mapping[int, float] = _EMPTY
     exhausted: Mapping[int, str] = _EMPTY  # rungs that could not be applied, and why
@@ -129,8 +135,12 @@ class Incident:
     def _attempt_failed(self, event: ev.AttemptFailed) -> None:
         failure = event.failure
         self.attempts += event.made
-        if self.waits and event.made:
+        if self.parked_until is not None:
+            self._end_park(event.at - event.seconds)
+        if (self.waits or self.parks) and event.made:
             self._count_probe()
+        if failure.retry_after is not None or self.limits:
+            self._note_limit(event.at, failure)
         self.failure = failure
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
@@ -141,7 +151,9 @@ class Incident:
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
         self.attempts += 1
-        if self.waits:
+        if self.parked_until is not None:
+            self._end_park(event.at - event.seconds)
+        if self.waits or self.parks:
             self._count_probe()
         if event.dollars:
             self.dollars += event.dollars
@@ -160,7 +172,10 @@ class Incident:
         self.decision = decision
         rung = decision.rung
         if isinstance(decision, ev.Repeat) and decision.until is not None:
-            self._wait_for_service(decision.until)
+            if decision.parked:
+                self._park(event.at, decision.until)
+            else:
+                self._wait_for_service(decision.until)
         elif isinstance(decision, ev.Repeat):
             if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
                 return  # the attempt did not fail: no try is used
@@ -187,8 +202,41 @@ class Incident:
         if self.handed_over and self.request is not None and self.first_request is not None:
             self.request = self.request.replace(model=self.first_request.model, agent=self.first_request.agent)
 
+    def _park(self, at: float, until: float) -> None:
+        """Park the request of the model and agent whose limit reopens at this time."""
+        hint = None if self.failure is None else self.failure.retry_after
+        self.parks += 1
+        self.short_parks = self.short_parks + 1 if hint is None or hint <= SHORT_LIMIT_SECONDS else 0
+        self.parked_at, self.parked_until = at, until
+        target = next((target for target, reopens_at in self.limits.items() if reopens_at == until), None)
+        if self.request is not None and target is not None:
+            self.request = self.request.replace(model=target[0], agent=target[1])
+
+    def _end_park(self, at: float) -> None:
+        """Take up the work. The time parked counts against no time limit, but an enclosing incident's stays."""
+        seconds = max(0.0, at - self.parked_at)
+        self.parked_until = None
+        if self.deadline is not None and not self.parent:
+            self.deadline += seconds
+        if self.patient_until is not None:
+            self.patient_until += seconds
+        if self.entered_at:
+            self.entered_at = {rung: entered + seconds for rung, entered in self.entered_at.items()}
+
+    def _note_limit(self, at: float, failure: Failure) -> None:
+        """Note when the limit of the request's model and agent reopens, or that it is open."""
+        target = ("", "") if self.request is None else (self.request.model, self.request.agent)
+        limits = {key: reopens_at for key, reopens_at in self.limits.items() if key != target}
+        if failure.retry_after is not None and is_limit(failure):
+            limits[target] = at + failure.retry_after
+        self.limits = limits
+
+    def _unparked(self, event: ev.Unparked) -> None:
+        if self.parked_until is not None:
+            self._end_park(event.at)
+
     def _count_probe(self) -> None:
-        """Count an attempt that was made after a wait for a failing service."""
+        """Count an attempt that was made after a wait for a failing service or a limit."""
         if isinstance(self.decision, ev.Repeat) and self.decision.until is not None:
             self.probes += 1
 
@@ -247,10 +295,12 @@ class Incident:
         pass
 
     def _cancelled(self, event: ev.Cancelled) -> None:
+        self.parked_until = None
         self.status = ev.Status.PARTIAL
         self.reason = event.reason
 
     def _closed(self, event: ev.Closed) -> None:
+        self.parked_until = None
         self.status = event.status
         self.reason = event.reason
 
@@ -261,6 +311,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
     ev.Hinted: Incident._hinted,  # noqa: SLF001
     ev.Decided: Incident._decided,  # noqa: SLF001
+    ev.Unparked: Incident._unparked,  # noqa: SLF001
     ev.Abandoned: Incident._abandoned,  # noqa: SLF001
     ev.Changed: Incident._changed,  # noqa: SLF001
     ev.Skipped: Incident._skipped,  # noqa: SLF001

@@ -47,6 +47,7 @@ class Action(StrEnum):
     INVESTIGATE = "investigate"
     FALLBACK = "fallback"
     ESCALATE = "escalate"
+    PARK = "park"
     WAIT = "wait"
     ASK = "ask"
     SURFACE = "surface"
@@ -69,6 +70,7 @@ ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
         Action.INVESTIGATE: "find the cause before changing anything",
         Action.FALLBACK: "hand over to another model or agent",
         Action.ESCALATE: "hand over to the next model up",
+        Action.PARK: "wait until a limit reopens at a known time, then send the unchanged request again",
         Action.WAIT: "wait until a failing service is back, then send the unchanged request again",
         Action.ASK: "ask a person; unattended: end blocked, with a report",
         Action.SURFACE: "show the error to a person, who may override it",
@@ -78,6 +80,8 @@ ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
 
 HANDOVER_ACTIONS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
 ENDING_ACTIONS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
+WAITING_ACTIONS: Final = (Action.PARK, Action.WAIT)  # in this order, just below the end
+MAX_PARKS: Final = 20  # per incident: a limit that never reopens ends it
 
 
 class RungScope(StrEnum):
@@ -164,9 +168,7 @@ class Ladder:
         for rung in self.rungs[:-1]:
             if rung.action in ENDING_ACTIONS:
                 raise ConfigError("rungs", rung.name, "an ending (ask, surface, force-done) as the last rung only")
-        for rung in (*self.rungs[:-2], self.rungs[-1]):
-            if rung.action is Action.WAIT:
-                raise ConfigError("rungs", rung.name, "a wait just below the end only; `patience` adds it")
+        self._check_waiting_rungs()
         for index, rung in enumerate(self.rungs):
             if rung.spent_with and rung.spent_with not in names[:index]:
                 lower = ", ".join(names[:index]) or "there is none"
@@ -181,8 +183,17 @@ class Ladder:
         object.__setattr__(self, "_entry_by_size", FrozenDict(by_size))
         object.__setattr__(self, "_size_limit", max(by_size.values(), default=0))
 
+    def _check_waiting_rungs(self) -> None:
+        waiting = [rung for rung in self.rungs if rung.action in WAITING_ACTIONS]
+        actions = [rung.action for rung in waiting]
+        below_end = self.rungs[len(self.rungs) - 1 - len(waiting) : -1]
+        if list(below_end) != waiting or actions != [each for each in WAITING_ACTIONS if each in actions]:
+            raise ConfigError(
+                "rungs", waiting[0].name, "park and wait just below the end only; `park` and `patience` add them"
+            )
+
     def _check_entries(self, rungs: list[str]) -> None:
-        names = [name for name, rung in zip(rungs, self.rungs, strict=True) if rung.action is not Action.WAIT]
+        names = [name for name, rung in zip(rungs, self.rungs, strict=True) if rung.action not in WAITING_ACTIONS]
         allowed = "one of this ladder's rungs: " + ", ".join(names)
         if self.default_entry not in names:
             raise ConfigError("default_entry", self.default_entry, allowed)
@@ -218,13 +229,27 @@ class Ladder:
         raise ConfigError("rung", name, ", ".join(rung.name for rung in self.rungs))
 
     def level(self, index: int) -> int:
-        """Return the level number of a rung, as people see it. A wait rung has the level of the rung below it."""
-        waits = sum(rung.action is Action.WAIT for rung in self.rungs[: index + 1])
+        """Return the level number of a rung, as people see it. A park or wait rung has the level of the rung below it."""
+        waits = sum(rung.action in WAITING_ACTIONS for rung in self.rungs[: index + 1])
         return self.base_level + index - waits
 
-    def with_patience(self, seconds: float) -> Ladder:
-        """Return the ladder with a rung that waits this long for a failing service, just below its end; 0: without one."""
-        rungs = tuple(rung for rung in self.rungs if rung.action is not Action.WAIT)
-        if seconds and len(rungs) > 1:
-            rungs = (*rungs[:-1], Rung(action=Action.WAIT, seconds=seconds), rungs[-1])
+    def not_past_waiting(self, index: int) -> int:
+        """Return the index of a rung; instead of the end that of the first rung below it that parks or waits, if any."""
+        if index < len(self.rungs) - 1:
+            return index
+        return next((n for n, rung in enumerate(self.rungs) if rung.action in WAITING_ACTIONS), index)
+
+    def with_waiting(self, *, park: float, patience: float) -> Ladder:
+        """Return the ladder with rungs just below its end that wait: for a limit to reopen, for a failing service.
+
+        `park` and `patience` are the longest waits in seconds; 0: without this rung.
+        """
+        rungs = tuple(rung for rung in self.rungs if rung.action not in WAITING_ACTIONS)
+        waiting: list[Rung] = []
+        if park:
+            waiting.append(Rung(action=Action.PARK, tries=MAX_PARKS, seconds=park))
+        if patience:
+            waiting.append(Rung(action=Action.WAIT, seconds=patience))
+        if len(rungs) > 1:
+            rungs = (*rungs[:-1], *waiting, rungs[-1])
         return self if rungs == self.rungs else replace(self, rungs=rungs)

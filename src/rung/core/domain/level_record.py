@@ -36,8 +36,12 @@ class LevelRecorder:
 
     def add(self, event: ev.Event, incident: Incident) -> dict[str, Any] | None:
         """Return the record that an event leads to, if any. `incident` has folded the event, and may be ahead of it."""
-        if isinstance(event, ev.Opened) and Action.WAIT in event.terms.rungs:
-            self._ladder = self._ladder.with_patience(1.0)  # the ladder as it was, for its level numbers
+        if isinstance(event, ev.Opened):
+            names = event.terms.rungs
+            if Action.PARK in names or Action.WAIT in names:  # the ladder as it was, for its level numbers
+                self._ladder = self._ladder.with_waiting(
+                    park=float(Action.PARK in names), patience=float(Action.WAIT in names)
+                )
         elif isinstance(event, ev.AttemptFailed):
             self._kind = event.failure.kind.value
         elif isinstance(event, ev.Decided):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Kind
 from rung.core.domain.frozen_dict import FrozenDict
-from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import HANDOVER_ACTIONS, WAITING_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
@@ -116,6 +116,12 @@ class Policy:
         "an attempt.",
         default=0.0,
     )
+    park: float = setting(
+        SECONDS,
+        "Longest time until a limit reopens that a run is parked for, in seconds, when no other rung can help; 0: none. "
+        "Time parked counts against no time limit, and the attempt after it is not counted.",
+        default=0.0,
+    )
     attempt_seconds: float | None = setting(
         optional(POSITIVE_SECONDS),
         "Time limit of one attempt. Left out: only the limits of its rung and of the incident apply.",
@@ -173,7 +179,7 @@ class Policy:
             raise ConfigError(
                 "retry", bad[0].value, "a kind whose request may succeed unchanged; this kind is never retried"
             )
-        object.__setattr__(self, "ladder", self.ladder.with_patience(self.patience))
+        object.__setattr__(self, "ladder", self.ladder.with_waiting(park=self.park, patience=self.patience))
         names = [model.name for model in self.models]
         for name in names:
             if names.count(name) > 1:
@@ -306,10 +312,10 @@ class WorstCase:
 
 
 def worst_case(policy: Policy) -> WorstCase:
-    """Return the most attempts, seconds and dollars that the ladder and its budgets allow."""
+    """Return the most attempts, seconds and dollars that the ladder and its budgets allow, without the time parked."""
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
-    climbs = [rung for rung in climbs if rung.action is not Action.WAIT]  # its repeats are not attempts
+    climbs = [rung for rung in climbs if rung.action not in WAITING_ACTIONS]  # their repeats are not attempts
     tries = {rung.name: _max_tries(rung, policy) for rung in climbs}
     attempts = 1 + retries + sum(count + retries for count in tries.values() if count)
     dollars = sum(rung.cost * (tries[rung.name] + retries) for rung in climbs)
@@ -333,7 +339,7 @@ def _max_seconds(policy: Policy) -> float | None:
 
     None if one of them has no limit.
     """
-    rungs = [rung for rung in policy.ladder.rungs if rung.action not in (Action.ASK, Action.SURFACE)]
+    rungs = [rung for rung in policy.ladder.rungs if rung.action not in (Action.PARK, Action.ASK, Action.SURFACE)]
     climbs = [rung.seconds for rung in rungs if not rung.is_retry]
     if policy.attempt_seconds is None or None in climbs:
         return None

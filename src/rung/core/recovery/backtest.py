@@ -18,6 +18,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import PROCESS_DEATH_RULE, Phase
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
+from rung.core.recovery.park import MAX_SPREAD_SECONDS
 from rung.core.recovery.resume_point import decide_after_process_death
 
 if TYPE_CHECKING:
@@ -262,6 +263,8 @@ class _BacktestRun:
         if not isinstance(decision, ev.Repeat):
             wait = getattr(decision, "wait", 0.0)
             return wait, wait
+        if decision.parked:
+            return (decision.wait - MAX_SPREAD_SECONDS, decision.wait + MAX_SPREAD_SECONDS)
         if decision.until is not None:  # of a wait for a service, which may end with the patience
             return (0.0, decision.wait)
         retry = self.incident.retries.get(decision.rung, 0) + 1
@@ -308,7 +311,7 @@ def _comparison_key(decision: ev.Decision) -> tuple[object, ...]:
     """Return the parts of a decision that must be equal for two decisions to match."""
     match decision:
         case ev.Repeat():
-            return ("repeat", decision.until is not None)
+            return ("repeat", decision.until is not None, decision.parked)
         case ev.Change():
             return ("change", decision.action)
         case ev.HandOver():
@@ -321,6 +324,8 @@ def _comparison_key(decision: ev.Decision) -> tuple[object, ...]:
 def _describe(decision: ev.Decision) -> str:
     """Describe the decision so that it completes "would have …"."""
     match decision:
+        case ev.Repeat(parked=True):
+            return f"parked for {decision.wait:.1f} s"
         case ev.Repeat(until=float()):
             return f"waited {decision.wait:.1f} s for the service"
         case ev.Repeat():

@@ -8,8 +8,8 @@
    are available again after every climb, as long as the current rung has time left.
 5. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons.
-6. Just below the end, a failing service is waited for (`patience`). That rung is never exhausted by tries, and the
-   ladder stays where it is: after each wait, a rung that can help is taken again.
+6. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
+   (`patience`). The ladder stays where it is: after each wait, a rung that can help is taken again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
 from rung.core.recovery.handover import STOP_OPTION, can_follow_session, hand_over, next_model, used_by_session
+from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
-    from rung.core.domain.ladder import Ladder
     from rung.core.policy.policy import Policy
 
 _ENDING_STATUS: Final[Mapping[Action, Status]] = {
@@ -42,6 +42,7 @@ _ENDING_STATUS: Final[Mapping[Action, Status]] = {
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 # Actions that change the form of a request, not its instructions.
 _MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
+_WAITING: Final = {Action.PARK: park_until_reopened, Action.WAIT: wait_for_service}
 # Reading a member of an enum class is slow in Python 3.11.
 _INVALID_REQUEST: Final = Kind.INVALID_REQUEST
 
@@ -63,8 +64,10 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     floor = incident.rung
     if floor >= 0 and _is_exhausted(incident, policy, floor, now):
         floor += 1
+    if ladder.rungs[-1].action is not Action.FORCE_DONE:  # after a person's answer, the ladder waits again
+        floor = ladder.not_past_waiting(floor)
     skipped: list[Skip] = []
-    index = _not_past_wait(ladder, entry)
+    index = ladder.not_past_waiting(entry)
     while index < len(ladder.rungs):
         rung = ladder.rungs[index]
         if rung.is_retry:
@@ -209,13 +212,7 @@ def _skip_to_service_down(failure: Failure, policy: Policy, index: int) -> int:
     is_local = failure.evidence.phase in (Phase.LIMIT, Phase.TOOL)
     if failure.kind not in PROVIDER_KINDS or is_local or down is None:
         return index + 1
-    return _not_past_wait(policy.ladder, policy.ladder.index(down))
-
-
-def _not_past_wait(ladder: Ladder, index: int) -> int:
-    """Return the index of a rung; that of the wait rung below the end, instead of the end."""
-    last = len(ladder.rungs) - 1
-    return index - 1 if index == last > 0 and ladder.rungs[index - 1].action is Action.WAIT else index
+    return policy.ladder.not_past_waiting(policy.ladder.index(down))
 
 
 def _interrupted_mid_stream(failure: Failure) -> bool:
@@ -257,11 +254,11 @@ def _take_rung(
     jitter: float = 0.0,
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
-    if rung.action is Action.WAIT:
+    if rung.action in _WAITING:
         if has_visible_effects(incident, failure):
             skipped.append((index, UNSAFE_REPLAY))
             return None
-        return wait_for_service(incident, failure, policy, index, now, jitter, skipped)
+        return _WAITING[rung.action](incident, failure, policy, index, now, jitter, skipped)
     wait = _wait_on_rung(incident, failure, policy, index, jitter)
     why_not = _why_not_rung(incident, failure, policy, index, wait, now)
     if rung.action in _ENDING_STATUS:

@@ -53,6 +53,8 @@ def find_resume_point(events: Sequence[ev.Event], policy: Policy, now: float) ->
         if _last_index(events, ev.Changed) > decided:
             wait = decision.wait if isinstance(decision, ev.Change) else 0.0
             return ResumePoint(wait=_remaining(event.at, wait, now))
+    if isinstance(decision, ev.Repeat) and _last_index(events, ev.Unparked) > decided:
+        return ResumePoint()
     if isinstance(decision, ev.Repeat):  # the retry keeps its scheduled time: downtime counts as waiting
         return ResumePoint(wait=_remaining(event.at, decision.wait, now))
     return ResumePoint(failure, decision, previous)

@@ -9,11 +9,13 @@ from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.failures import first_line
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
+from rung.core.text.moments import format_moment, format_span
 from rung.core.text.printable import printable
 from rung.core.text.units import format_dollars, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import tzinfo
     from typing import Any, TypeAlias
 
     _Note: TypeAlias = (
@@ -41,22 +43,27 @@ class EventText(NamedTuple):
     time: str = ""  # duration
 
 
-def describe_json(body: Mapping[str, Any], rungs: Sequence[str], number: int = 0) -> EventText:
+def describe_json(
+    body: Mapping[str, Any], rungs: Sequence[str], number: int = 0, zone: tzinfo | None = None
+) -> EventText:
     """Describe the JSON object of an event; an event of a newer version is described by its name alone."""
     try:
-        return describe_event(from_json(body), rungs, number)
+        return describe_event(from_json(body), rungs, number, zone)
     except ConfigError as error:
         name = printable(str(body.get("name", "?")))
         return EventText("note", name, f"cannot be read by this version of Rung: {printable(str(error))}")
 
 
-def describe_event(event: ev.Event, rungs: Sequence[str], number: int = 0) -> EventText:
-    """Describe an event, without control sequences. `rungs` name the ladder's rungs, `number` is that of the attempt."""
-    mark, subject, text, more, time = _describe(event, rungs, number)
+def describe_event(event: ev.Event, rungs: Sequence[str], number: int = 0, zone: tzinfo | None = None) -> EventText:
+    """Describe an event, without control sequences. `rungs` name the ladder's rungs, `number` is that of the attempt.
+
+    Times are those of `zone`, or UTC.
+    """
+    mark, subject, text, more, time = _describe(event, rungs, number, zone)
     return EventText(mark, printable(subject), printable(text), tuple(map(printable, more)), time)
 
 
-def _describe(event: ev.Event, rungs: Sequence[str], number: int) -> EventText:
+def _describe(event: ev.Event, rungs: Sequence[str], number: int, zone: tzinfo | None) -> EventText:
     match event:
         case ev.Opened(terms=terms, request=request):
             target = request.model or request.agent if request is not None else ""
@@ -68,8 +75,14 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int) -> EventText:
         case ev.AttemptSucceeded(seconds=seconds, dollars=dollars):
             cost = (f"cost {format_dollars(dollars)}",) if dollars else ()
             return EventText("good", f"attempt {number}", "good", cost, format_duration(seconds))
+        case ev.Decided(at=at, decision=ev.Repeat(until=float(until), parked=True) as decision):
+            described = _describe_decision(decision, rungs)
+            text = f"parked until {format_moment(until, at, zone)}, in {format_span(until - at)}"
+            return described._replace(text=text)
         case ev.Decided(decision=decision):
             return _describe_decision(decision, rungs)
+        case ev.Unparked():
+            return EventText("note", "unparked", "the work is taken up")
         case ev.Cancelled(reason=reason):
             return EventText("end", "stopped", first_line(reason))
         case ev.Closed(status=status, reason=reason):

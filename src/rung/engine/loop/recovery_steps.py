@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # Actions that may change the work extensively: a checkpoint is taken before them.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
 INTERVENTION_POLL_SECONDS: Final = 0.5  # interval at which a waiting recovery polls for an intervention
+PARKED_POLL_SECONDS: Final = 2.0  # work may be parked for days
 
 
 def recovery(
@@ -45,7 +46,7 @@ def recovery(
             yield from note_first_request(run, run.notes)
         if run.has_observers:
             yield from _persist_and_notify(run)
-        over = (yield from _wait_interruptible(run, wait)) if wait > 0 else False
+        over = (yield from _wait_before_attempt(run, wait)) if wait > 0 or _is_parked(run) else False
         while not over:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)
@@ -56,7 +57,7 @@ def recovery(
                 yield from _persist_and_notify(run)
             if isinstance(decision, ev.Repeat):
                 if decision.wait > 0 or run.interventions is not None:
-                    over = yield from _wait_interruptible(run, decision.wait)
+                    over = yield from _wait_before_attempt(run, decision.wait)
                 decision = None
             else:
                 over, decision = yield from _act(run, failure, decision)
@@ -149,7 +150,22 @@ def _limited(run: RecoveryRun, function: Callable[..., Any], *arguments: Any) ->
     return CallPort(function, arguments, seconds_left(run.incident, run.policy, run.clock.now()))
 
 
-def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
+def _is_parked(run: RecoveryRun) -> bool:
+    return run.incident.parked_until is not None
+
+
+def _wait_before_attempt(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
+    """Wait before a repeated attempt, and record that parked work is taken up. Return True if the incident is closed."""
+    is_parked = _is_parked(run)
+    over = yield from _wait_interruptible(run, seconds, PARKED_POLL_SECONDS if is_parked else INTERVENTION_POLL_SECONDS)
+    if is_parked and not over:
+        run.append(ev.Unparked(run.clock.now()))
+    return over
+
+
+def _wait_interruptible(
+    run: RecoveryRun, seconds: float, poll_seconds: float = INTERVENTION_POLL_SECONDS
+) -> Generator[Move, Reply, bool]:
     """Wait for `seconds`, or until an operator intervenes. Return True if the intervention closes the incident."""
     interventions = run.interventions
     if interventions is None:
@@ -168,7 +184,7 @@ def _wait_interruptible(run: RecoveryRun, seconds: float) -> Generator[Move, Rep
         left = until - run.clock.now()
         if left <= 0:
             return False
-        yield Wait(min(left, INTERVENTION_POLL_SECONDS))
+        yield Wait(min(left, poll_seconds))
 
 
 def _apply_intervention(run: RecoveryRun, intervention: Intervention) -> bool:
