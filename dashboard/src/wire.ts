@@ -250,7 +250,7 @@ export interface FieldError {
 /** An item that waits for a person. */
 export interface InboxItem {
   id: string;
-  kind: "ask" | "task" | "blocked" | "budget" | "crash" | "group";
+  kind: "ask" | "task" | "parked" | "blocked" | "budget" | "crash" | "group";
   at: number;
   title: string;
   detail: string;
@@ -258,6 +258,7 @@ export interface InboxItem {
   incident: string | null;
   ask: AskOut | null;
   task?: string | null;
+  parkedUntil?: number | null;
 }
 
 /** An incident with its ladder, timeline, request changes and outcome. */
@@ -282,6 +283,7 @@ export interface IncidentDetail {
   fingerprint: string;
   message: string;
   parent: string;
+  parkedUntil: number | null;
   rungs: RungOut[];
   timeline: TimelineEntry[];
   changes: FieldChange[];
@@ -314,6 +316,7 @@ export interface IncidentOut {
   fingerprint: string;
   message: string;
   parent: string;
+  parkedUntil: number | null;
 }
 
 /** A page of incidents. */
@@ -539,7 +542,7 @@ export interface SessionDetail {
   agent: string;
   model: string;
   formerModel: string;
-  status: "running" | "retrying" | "waiting" | "succeeded" | "recovered" | "partial" | "blocked" | "failed" | "open" | "";
+  status: "running" | "retrying" | "parked" | "waiting" | "succeeded" | "recovered" | "partial" | "blocked" | "failed" | "open" | "";
   beganAt: number;
   touchedAt: number;
   incidents: number;
@@ -548,6 +551,7 @@ export interface SessionDetail {
   dollars: number;
   lastFailure: LastFailure | null;
   retry: ScheduledRetry | null;
+  parkedUntil: number | null;
   attemptsMade: AttemptOut[];
   recoveries: IncidentOut[];
   modelChanges: ModelChange[];
@@ -561,7 +565,7 @@ export interface SessionOut {
   agent: string;
   model: string;
   formerModel: string;
-  status: "running" | "retrying" | "waiting" | "succeeded" | "recovered" | "partial" | "blocked" | "failed" | "open" | "";
+  status: "running" | "retrying" | "parked" | "waiting" | "succeeded" | "recovered" | "partial" | "blocked" | "failed" | "open" | "";
   beganAt: number;
   touchedAt: number;
   incidents: number;
@@ -570,6 +574,7 @@ export interface SessionOut {
   dollars: number;
   lastFailure: LastFailure | null;
   retry: ScheduledRetry | null;
+  parkedUntil: number | null;
 }
 
 /** A page of sessions. */
@@ -682,6 +687,11 @@ export interface TokenOut {
   madeAt: number;
   endsAt: number | null;
   token?: string | null;
+}
+
+/** How a parked recovery goes on: on its model, or on another one. */
+export interface WakeIn {
+  model?: string | null;
 }
 
 /** A worker process launched for a task. */

@@ -246,3 +246,37 @@ def test_the_inbox(service: Running, past: None) -> None:
     assert service.get("/api/inbox") == []
     budgets = service.get("/api/budgets")
     assert [item["scope"] for item in budgets["items"]] == ["month", "project"]
+
+
+PLAN_LIMIT = rung.AttemptError('{"error": {"type": "usage_limit_reached", "resets_in_seconds": 7200}}', status=429)
+
+
+def test_a_parked_recovery_is_shown_and_woken_on_another_model(service: Running) -> None:
+    """Session, incident and inbox say until when; woken with a model, it goes on there at once."""
+    result, script = waiting(service, PLAN_LIMIT, "fine", park=21_600.0)
+    (row,) = eventually(lambda: [one for one in service.get("/api/sessions")["items"] if one["status"] == "parked"])
+    assert row["parkedUntil"] - row["touchedAt"] == pytest.approx(7_200, abs=5)
+    (incident,) = service.get("/api/incidents", status="open")["items"]
+    assert incident["parkedUntil"] == pytest.approx(row["parkedUntil"])
+    (item,) = [one for one in service.get("/api/inbox") if one["kind"] == "parked"]
+    assert (item["incident"], item["parkedUntil"]) == (incident["id"], incident["parkedUntil"])
+    service.post(f"/api/incidents/{incident['id']}/wake", {"model": "large"})
+    assert result().status == "recovered"
+    assert script.requests[-1].model == "large"
+    assert service.journal.flush()
+    (ended,) = service.get("/api/incidents")["items"]
+    assert ended["parkedUntil"] is None
+    assert "ended" in service.post(f"/api/incidents/{incident['id']}/wake", {}, 409)["detail"]
+    assert [one["action"] for one in service.get("/api/audit")] == ["wake"]
+
+
+def test_only_a_parked_recovery_is_woken(service: Running) -> None:
+    """One that waits for a retry is not parked; stopping a parked one ends it at once."""
+    _, _ = waiting(service, HttpError(503, "busy"), "fine", session="s-2")
+    (row,) = service.get("/api/incidents", status="open")["items"]
+    assert "not parked" in service.post(f"/api/incidents/{row['id']}/wake", {}, 409)["detail"]
+    result, _ = waiting(service, PLAN_LIMIT, "never", session="s-3", park=21_600.0)
+    (parked,) = eventually(lambda: [one for one in service.get("/api/inbox") if one["kind"] == "parked"])
+    assert not service.post(f"/api/incidents/{parked['incident']}/cancel")["note"]
+    assert result().reason.startswith("stopped by admin; last error: ")
+    service.post(f"/api/incidents/{row['id']}/cancel")

@@ -13,6 +13,7 @@ import type { InboxItem, NotificationsIn } from "../wire";
 const ITEM_TYPES: Record<InboxItem["kind"], { icon: IconName; tone: string; label: string }> = {
   ask: { icon: "help", tone: "waiting", label: "question" },
   task: { icon: "crew", tone: "waiting", label: "crew" },
+  parked: { icon: "retry", tone: "retrying", label: "parked" },
   blocked: { icon: "stop", tone: "blocked", label: "blocked" },
   budget: { icon: "analytics", tone: "retrying", label: "budget" },
   crash: { icon: "close", tone: "failed", label: "crash" },

@@ -1,4 +1,4 @@
-"""Live status of open incidents: running, waiting for the next attempt, or waiting for a person."""
+"""Live status of open incidents: running, waiting for the next attempt, parked, or waiting for a person."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 
 class LiveStatus(NamedTuple):
-    """Live status of an open incident, with its scheduled retry if there is one."""
+    """Live status of an open incident, with its scheduled retry if there is one, or until when it is parked."""
 
     status: SessionStatus
     retry: ScheduledRetry | None = None
+    parked_until: float | None = None
 
 
 def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
     """Return the live status that follows from an incident's events."""
+    if incident.parked_until is not None:
+        return LiveStatus("parked", None, incident.parked_until)
     last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
     if last is None or isinstance(events[-1], ev.AttemptFailed | ev.Answered):
         return LiveStatus("running")

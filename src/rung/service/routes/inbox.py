@@ -12,6 +12,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS_PREFIX
+from rung.core.text.moments import format_moment
 from rung.service.app_context import Admin, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.routes.budgets import acknowledged, budget_alerts
@@ -21,7 +22,7 @@ from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.service.webhook import check_webhook, post_webhook
 from rung.store.crew import board
 from rung.store.queries import groups as grouped
-from rung.store.queries.inbox import blocked_incidents
+from rung.store.queries.inbox import blocked_incidents, parked_incidents
 from rung.store.queries.listing import crashes
 from rung.store.settings import put_setting, setting
 
@@ -69,6 +70,12 @@ def inbox_items(context: AppContext) -> list[InboxItem]:
         found.append(
             _item(f"blocked/{name}", "blocked", at, "Blocked: no one was available to answer", reason, project, name)
         )
+    for parked in parked_incidents(context.journal, MAX_ITEMS):
+        title = f"Parked until {format_moment(parked.until, time.time())}: a limit reopens then"
+        item = _item(
+            f"parked/{parked.id}/{parked.until:.0f}", "parked", parked.since, title, parked.message, parked.project, parked.id
+        )  # fmt: skip
+        found.append(item.model_copy(update={"parked_until": parked.until}))
     for crash in crashes(context.journal, since=since, limit=MAX_ITEMS):
         key, title = f"crash/{crash.incident}/{crash.n}", f"{crash.what} failed and was ignored"
         found.append(_item(key, "crash", crash.at, title, crash.error, crash.project, crash.incident))

@@ -1,4 +1,4 @@
-"""Incident routes: list, detail, answer and cancel."""
+"""Incident routes: list, detail, answer, wake and cancel."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from rung.service.schemas.incidents import (
     IncidentPage,
     RungOut,
     TimelineEntry,
+    WakeIn,
 )
 from rung.store.queries import listing
 from rung.store.queries.listing_rows import IncidentRow
@@ -144,6 +145,33 @@ def _chosen(body: AnswerIn, allowed: list[str]) -> str:
     return body.option
 
 
+@router.post("/{incident:path}/wake")
+def wake(incident: Id, body: WakeIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> ActionResult:
+    """Wake a parked recovery before its limit reopens, on its model or on another one."""
+    return run_idempotent(
+        context,
+        key,
+        principal,
+        f"wake {incident}",
+        body,
+        ActionResult,
+        lambda: _wake(context, incident, body.model or "", principal.name),
+    )
+
+
+def _wake(context: AppContext, incident: str, model: str, by: str) -> ActionResult:
+    found, _ = load_incident(context.journal, incident)
+    if found.parked_until is None:
+        raise ApiProblem(409, "the incident is not parked" if found.status is None else "the incident has ended")
+    listed = context.policies.pick(found.terms.project).model(model)
+    context.replayers.spending.order(
+        incident, found.terms.session, found.terms.project, listed.cost if listed is not None else 0.0
+    )
+    context.journal.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, by, model)._asdict())
+    record_audit(context.journal, by, "wake", f"incident/{incident}", {"model": model})
+    return ActionResult(how="ordered", incident=incident, note="the recovery goes on at once")
+
+
 @router.post("/{incident:path}/cancel")
 def cancel(incident: Id, context: Context, principal: Actor) -> ActionResult:
     """Cancel a recovery: immediately if it waits, otherwise after the attempt in progress."""
@@ -160,7 +188,7 @@ def cancel(incident: Id, context: Context, principal: Actor) -> ActionResult:
     return ActionResult(
         how="ordered",
         incident=incident,
-        note="" if now == "retrying" else "the recovery ends after the attempt in progress",
+        note="" if now in ("retrying", "parked") else "the recovery ends after the attempt in progress",
     )
 
 
@@ -169,7 +197,7 @@ def cancel(incident: Id, context: Context, principal: Actor) -> ActionResult:
 
 def incident_out(row: IncidentRow) -> IncidentOut:
     """Return the response model of a row."""
-    values = row._asdict()
+    values = {**row._asdict(), "parked_until": row.parked_until}
     return IncidentOut(**{name: values[name] for name in IncidentOut.model_fields})
 
 

@@ -257,6 +257,7 @@ def _out(context: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
                 status=status,
                 last_failure=failure,
                 retry=now.retry if now is not None else None,
+                parked_until=now.parked_until if now is not None else None,
             )
         )
     return found

@@ -14,7 +14,7 @@ class InboxItem(ApiModel):
     """An item that waits for a person."""
 
     id: str
-    kind: Literal["ask", "task", "blocked", "budget", "crash", "group"]
+    kind: Literal["ask", "task", "parked", "blocked", "budget", "crash", "group"]
     at: float
     title: str
     detail: str
@@ -22,6 +22,7 @@ class InboxItem(ApiModel):
     incident: str | None
     ask: AskOut | None
     task: str | None = None
+    parked_until: float | None = None
 
 
 class NotificationsIn(ApiModel):

@@ -40,6 +40,7 @@ class IncidentOut(ApiModel):
     fingerprint: str
     message: str
     parent: str
+    parked_until: float | None
 
 
 class IncidentPage(ApiModel):
@@ -117,6 +118,12 @@ class IncidentDetail(IncidentOut):
     ask: AskOut | None
     retry: ScheduledRetry | None
     result: str | None
+
+
+class WakeIn(ApiModel):
+    """How a parked recovery goes on: on its model, or on another one."""
+
+    model: ShortText | None = None
 
 
 class AnswerIn(ApiModel):

@@ -10,7 +10,7 @@ from rung.service.schemas.base import ApiModel, LongText, ShortText
 from rung.service.schemas.incidents import IncidentOut, ScheduledRetry
 
 SessionStatus = Literal[
-    "running", "retrying", "waiting", "succeeded", "recovered", "partial", "blocked", "failed", "open", ""
+    "running", "retrying", "parked", "waiting", "succeeded", "recovered", "partial", "blocked", "failed", "open", ""
 ]
 
 
@@ -39,6 +39,7 @@ class SessionOut(ApiModel):
     dollars: float
     last_failure: LastFailure | None
     retry: ScheduledRetry | None
+    parked_until: float | None
 
 
 class SessionPage(ApiModel):

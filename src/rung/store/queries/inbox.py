@@ -1,9 +1,10 @@
-"""Queries for the operator's pages: blocked incidents, model names, and counters for metrics."""
+"""Queries for the operator's pages: parked and blocked incidents, model names, and counters for metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rung.core.domain.ladder import Action
 from rung.store.queries.incidents import placeholders
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ class BlockedIncident(NamedTuple):
     project: str
     reason: str
     at: float
+
+
+class ParkedIncident(NamedTuple):
+    """Incident that is parked until a limit reopens."""
+
+    id: str
+    project: str
+    message: str  # of its first failure
+    since: float
+    until: float
 
 
 class AttemptCount(NamedTuple):
@@ -46,6 +57,16 @@ def blocked_incidents(database: Readable, since: float, limit: int) -> list[Bloc
         (since, limit),
     )
     return [BlockedIncident(*row) for row in rows]
+
+
+def parked_incidents(database: Readable, limit: int) -> list[ParkedIncident]:
+    """Return the parked incidents, the first to be taken up first."""
+    rows = database.read(
+        "SELECT id, project, message, touched_at, due_at FROM incident"
+        " WHERE status = 'open' AND last_rung = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT ?",
+        (Action.PARK.value, limit),
+    )
+    return [ParkedIncident(*row) for row in rows]
 
 
 def known_models(database: Readable, limit: int = 200) -> list[str]:

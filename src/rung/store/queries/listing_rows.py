@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, NamedTuple, TypeVar
 
+from rung.core.domain.ladder import Action
+
 R = TypeVar("R")
 
 
@@ -56,6 +58,7 @@ class IncidentRow(NamedTuple):
     fingerprint: str
     message: str
     rung: str  # highest rung used
+    last_rung: str  # rung used last
     attempts: int
     failures: int
     asks: int
@@ -66,6 +69,11 @@ class IncidentRow(NamedTuple):
     ended_at: float | None
     due_at: float | None  # start of the next attempt, while it waits for it
     touched_at: float
+
+    @property
+    def parked_until(self) -> float | None:
+        """Time at which a limit reopens that the incident is parked for; None if it is not parked."""
+        return self.due_at if self.status == "open" and self.last_rung == Action.PARK else None
 
 
 class AttemptRow(NamedTuple):

@@ -69,8 +69,8 @@ class IncidentProjector:
     ) -> bool:
         """Fold one event and add its changes; return whether it ended the incident."""
         before, was_ended = self.incident.request, self.ended_at is not None
-        self.due_at = None
         self.incident.fold(event)
+        self.due_at = self.incident.parked_until  # a parked incident stays so while its process is gone
         self.event_count += 1
         self.touched_at = max(self.touched_at, event.at)
         if isinstance(event, ev.Opened):
@@ -199,7 +199,7 @@ class IncidentProjector:
             self._update_session(changes, event.at, status="waiting")
             return
         self.last_rung = name
-        if isinstance(decision, ev.Repeat | ev.Change) and decision.wait > 0:
+        if isinstance(decision, ev.Repeat | ev.Change) and decision.wait > 0 and self.due_at is None:
             self.due_at = event.at + decision.wait
         if isinstance(decision, ev.HandOver):
             self.escalations += 1
