@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: bench-concurrency clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: bench-concurrency failover clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -164,6 +164,9 @@ PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_mod
 
 matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## test every fault with the real SDKs and plain HTTP: no gateway, Rung, LiteLLM, Portkey; half an hour
 	@$(BIN)/python -m bench.gateway.matrix $(PEERS) $(MATRIX)
+
+failover: $(VENV)/.ready  ## play sixteen failover scenarios in real time with the default settings; two minutes
+	@$(BIN)/python -m bench.gateway.failover $(SCENARIOS)
 
 cli-matrix: $(VENV)/agents/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
 	@RUNG_CODEX=$(abspath $(VENV))/agents/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)

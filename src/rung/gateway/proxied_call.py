@@ -86,12 +86,16 @@ class ProxiedCall:
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """Send one upstream request; return the whole response, or None if it was streamed to the client."""
+        before = self._received()
         try:
             return await self._attempt(outbound)
         except (AttemptError, OSError) as error:
+            evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
+            if self.inbound.is_stream or evidence.finding is Kind.TIMEOUT:
+                evidence = evidence._replace(silence=round(monotonic() - self.meter.content_at, 1))
             stream = self.stream
             if stream is None or not stream.started:
-                raise
+                raise AttemptError.of(evidence) from None
             if is_usable_when_broken(
                 calls=stream.tool_call_count, bad_call=bool(stream.call_error), ended=not stream.is_interrupted()
             ):
@@ -100,9 +104,17 @@ class ProxiedCall:
                 await self._remember(stream.references(self.inbound.parsed()))
                 await self.writer.write(ending, last=True)
                 return None
-            evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
-            marked = seen_by_client(evidence, constrained=stream.must_repeat, diverged=stream.has_diverged)
+            marked = seen_by_client(
+                evidence,
+                constrained=stream.must_repeat,
+                diverged=stream.has_diverged,
+                progress=self._received() > before,
+            )
             raise AttemptError.of(marked) from None
+
+    def _received(self) -> tuple[int, int]:
+        """Return how much of the answer the client has received: complete tool calls, and characters of text."""
+        return (0, 0) if self.stream is None else (self.stream.tool_call_count, len(self.stream.text()))
 
     async def _attempt(self, outbound: Outbound) -> GatewayResponse | None:
         self.writer.attempts += 1

@@ -150,9 +150,9 @@ _FACT_TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     **dict.fromkeys(("text", "code", "output", "stack", "tool", "step"), (_is_text, "a text")),
     **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
     **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
-    "final": (lambda fact: isinstance(fact, bool), "true or false"),
+    **dict.fromkeys(("final", "progress"), (lambda fact: isinstance(fact, bool), "true or false")),
     "repeats": (is_whole, "a whole number, 0 or more"),
-    "retry_after": (is_number, "seconds, 0 or more"),
+    **dict.fromkeys(("retry_after", "silence"), (is_number, "seconds, 0 or more")),
 }
 
 

@@ -168,7 +168,8 @@ class Evidence(NamedTuple):
     output produced before the failure; `output_started` and `side_effects` say that a replay would be visible.
     `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed,
     `step` that of the step of the work. `final` says that nothing may be tried again: a guard refused the attempt, or a
-    check could not run.
+    check could not run. `silence` are the seconds without content before the failure of a streamed call. `progress` says
+    whether the attempt added to the streamed answer; None if that is not known.
     """
 
     text: str = ""
@@ -193,6 +194,8 @@ class Evidence(NamedTuple):
     tool: str = ""
     step: str = ""
     final: bool = False
+    silence: float = 0.0
+    progress: bool | None = None
 
 
 class Failure(NamedTuple):

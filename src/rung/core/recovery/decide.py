@@ -17,13 +17,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
-from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase
+from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
 from rung.core.recovery.handover import STOP_OPTION, can_follow_session, hand_over, next_model, used_by_session
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
+from rung.core.recovery.silent_route import has_other_route, is_silent, stands_still
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ def _why_not_retry(
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
     if has_visible_effects(incident, failure):
         return UNSAFE_REPLAY
+    if is_silent(failure) and _can_hand_over(incident, failure, policy, now):
+        return "the provider is silent, and another model or agent is left"
     if rung.seconds is not None and failure.retry_after is None and incident.backed_off + wait > rung.seconds:
         return f"the waits would exceed the rung's {rung.seconds:g} s"
     if incident.rung >= 0 and _has_timed_out(
@@ -299,6 +302,8 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
     resumes_stream = rung.action is Action.RESUME and _interrupted_mid_stream(failure)
     if rung.applies_to is not None and failure.kind not in rung.applies_to and not resumes_stream:
         return f"does not apply to {failure.kind}"
+    if rung.action is Action.RESUME and _is_stuck(incident, failure) and _can_hand_over(incident, failure, policy, now):
+        return "the stream makes no progress, and another model or agent can resume it"
     if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
         return f"more than {rung.max_missing_sections} sections are missing"
     if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
@@ -315,6 +320,22 @@ def _why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: i
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would exceed the deadline"
     return ""
+
+
+def _is_stuck(incident: Incident, failure: Failure) -> bool:
+    """Whether a stream broke where resuming it on the same route has little hope."""
+    return is_resumable(failure) and (is_silent(failure) or stands_still(incident, failure))
+
+
+def _can_hand_over(incident: Incident, failure: Failure, policy: Policy, now: float) -> bool:
+    """Whether a rung of the ladder can hand the work over now, without asking a person."""
+    return any(
+        rung.action in HANDOVER_ACTIONS
+        and index >= incident.rung
+        and not _why_not_rung(incident, failure, policy, index, 0.0, now)
+        and has_other_route(incident, failure, policy, index)
+        for index, rung in enumerate(policy.ladder.rungs)
+    )
 
 
 def _end_of_ladder(

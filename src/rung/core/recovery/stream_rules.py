@@ -112,13 +112,16 @@ def is_intended(
     return is_cut_at_limit(evidence) and (calls > 0 or is_small or choices > 1 or fixed)
 
 
-def seen_by_client(evidence: Evidence, *, constrained: bool = False, diverged: bool = False) -> Evidence:
+def seen_by_client(
+    evidence: Evidence, *, constrained: bool = False, diverged: bool = False, progress: bool | None = None
+) -> Evidence:
     """Return the evidence marked as a failure after the client received a part of the answer.
 
     A constrained (structured) answer is asked for again whole: it is joined only where it repeats that part. One that
-    has diverged from it cannot be joined.
+    has diverged from it cannot be joined. `progress`: the attempt added to that part.
     """
     phase = Phase.STREAM if evidence.phase is Phase.CALL else evidence.phase
+    evidence = evidence._replace(progress=progress)
     if constrained and not diverged:
         return evidence._replace(phase=phase)
     return evidence._replace(output_started=True, phase=phase)
