@@ -612,5 +612,5 @@ CONFIRMING: Final = (
     ),
 )  # fmt: skip
 
-# Known gaps: opencode's translations of "retrying in".
-NOT_READ: Final = frozenset({"anomalyco/opencode#27492"})
+# Known gaps.
+NOT_READ: Final[frozenset[str]] = frozenset()

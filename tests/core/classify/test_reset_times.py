@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from rung.core.classify.classifier import classify
 from rung.core.classify.clock_times import parse_time
 from rung.core.classify.failure_cache import classify_cached
-from rung.core.classify.reset_times import MAX_RESET_SECONDS, names_reset, reset_wait
+from rung.core.classify.reopening import MAX_RESET_SECONDS
+from rung.core.classify.reset_times import names_reset, reset_wait
+from rung.core.classify.retry_after import wait_in_text
 from rung.core.domain.failures import Kind
 
 LISBON = ZoneInfo("Europe/Lisbon")
@@ -47,13 +49,18 @@ def reset(text: str, now: str = "2026-07-13 14:00", zone: str = "Europe/Lisbon")
         ("resets at noon", "2026-07-14 12:00"),
         ("resets automatically at midnight Pacific", "2026-07-14 08:00"),
         ("resets tomorrow at 9am", "2026-07-14 09:00"),
+        ("resets 9am tomorrow", "2026-07-14 09:00"),
+        ("resets at 8am next Monday", "2026-07-20 08:00"),
+        ("resets at 3pm (UTC) on Jul 20", "2026-07-20 16:00"),
+        ("resets tomorrow", None),  # at midnight of which zone
+        ("resets on the 20th of next month", None),
         ("resets today at 6 PM", "2026-07-13 18:00"),
         ("resets Thursday", "2026-07-16 00:00"),
         ("resets Mon 9:00 AM", "2026-07-20 09:00"),  # this Monday's has passed
         ("resets Mon 3:00 PM", "2026-07-13 15:00"),
         ("resets Mon, Jul 20, 3pm", "2026-07-20 15:00"),
         ("resets on 20 July", "2026-07-20 00:00"),
-        ("resets on the 20th", None),
+        ("resets on the 20th", "2026-07-20 00:00"),
         ("resets 2026-07-13T14:30:00Z", "2026-07-13 15:30"),
         ("resets at 2026-07-13 16:30:00+02:00", "2026-07-13 15:30"),
         ("resets at 2026-07-13 16:30:00", None),  # a server's time without a zone
@@ -244,6 +251,8 @@ def test_a_printed_date_is_read_back(now: datetime, hours: int) -> None:
 BAIT = [
     "reset ", "resets at ", 'reset": ', "limit resets 1", "limit reset 3pm ", "try again at ", "until ", "reset\\", "resets Jan 1 ",
     "limit reached|", 'reset" : "2026-01-01T00', "limit resets at at 1:", "limit resets (", "limit resets 3pm (", "resets mon ",
+    "limit wait a b c until ", "limited limited until ", "try x y z again ", "5h left until a b ", "in 1 2 3 until ", "限额 5 重置 ", "limit reset 1:1:1 ",
+    "resets in in in ", "cycle ends on 1/", "next next reset ", "Stunden zurückgesetzt um ", "reset " + "a" * 70 + " ",
 ]  # fmt: skip
 
 
@@ -251,8 +260,14 @@ BAIT = [
 def test_bait_takes_linear_time(bait: str) -> None:
     """64 KiB made to trap a pattern take milliseconds (ten times the bound here), as any other text."""
     text = (bait * 65_536)[:65_536]
-    assert names_reset(text)
-    seconds = min(timeit.repeat(lambda: reset_wait(text, 1.7e9, LISBON), number=1, repeat=7, timer=time.process_time))
+    seconds = min(
+        timeit.repeat(
+            lambda: (names_reset(text), reset_wait(text, 1.7e9, LISBON), wait_in_text(text)),
+            number=1,
+            repeat=7,
+            timer=time.process_time,
+        )
+    )
     assert seconds < 0.03
 
 

@@ -12,28 +12,77 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.lazy_regex import LazyPattern
+from rung.core.classify.reopening import MAX_RESET_SECONDS, names_limit, openings
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-MAX_RESET_SECONDS: Final = 62 * 86_400.0  # plans reset monthly at the latest; a later time is something else
 _LATE_SECONDS: Final = 60.0  # the wait for a reset that has just passed: clients round to minutes
 _HEAD: Final = 3_000  # characters of a long text that are searched
 _TAIL: Final = 5_000
-_NEAR: Final = 300  # a limit is named at most so many characters before the time
 _MAX_TIMES: Final = 20
-# Beginnings of the forms below, without their first letter, so that case does not matter.
+# Beginnings of the forms that are read, without their first letter, so that case does not matter.
 _MARKERS: Final = (
-    "eset", "gain at", "gain on", "gain after", "gain from", "gain\n", "eached|", "ntil", " ends", "enews ",
-    "vailable at", "vailable on", "vailable from", "retry_at", "establece ", "edefinido ",
+    "eset", "gain", "etry", "ntil", "vailable", "ait", "enew", "efresh", "eached|", "esum", "ext ", "ack ", "ontinue", "nlock", "open",
+    "nds ", "tarts", "egins", "estor", "ifted", "lear", "efill", "eplenish", "echarge", "rolls over", "blocked", "left", "emaining",
+    "ntent", "nténta", "edefinid", "establec", "einici", "enov", "enueva", "tent", "éinit", "enouvel", "éessa", "iprist", "iprov", "zurück", "erneu", "erfüg",
+    "брос", "бнов", "овтор", "опробу", "重", "再", "恢", "刷新", "リセット", "초기화", "재설정", "다시",
 )  # fmt: skip
+
+
+_MONTHS: Final = (
+    "[Jj]an [Ff]e[bv] [Ff]év [Mm]a[ryi] [Mm]är [Aa]pr [Aa]br [Aa]vr [Jj]u[nl] [Jj]uil [Aa]ug [Aa]go [Aa]oû [Ss]e[pt] "
+    "[Oo][ck]t [Oo]ut [Nn]ov [Dd]e[cz] [Dd]éc [Dd]ic [Ee]ne янв фев апр мая июн июл авг сен окт ноя дек"
+)
+# What looks like a point in time, or a part of one. Patterns that begin with a digit are found fast.
+_DIGITS: Final = LazyPattern(
+    r"\d(?::\d\d|\s?[aApP]\.?\s?[mM]\b|\d{9}|[-/.]\d\d?[-/.]\d|(?:st|nd|rd|th)\b|\s?[hH]\d\d\b|\s?h\b|\s?[Uu]hr|[年点點時시月월]"
+    rf"|\.?\s(?:of\s|de\s)?(?:{_MONTHS.replace(' ', '|')}))"
+)
+_DAY_NAMES: Final = tuple(
+    [
+        "Mon",
+        "Tue",
+        "Wed",
+        "Thu",
+        "Fri",
+        "Sat",
+        "Sun",
+        "Jan",
+        "Feb",
+        "Mar",
+        "Apr",
+        "May",
+        "Jun",
+        "Jul",
+        "Aug",
+        "Sep",
+        "Oct",
+        "Nov",
+        "Dec",
+        "midnight",
+        "Midnight",
+        "noon",
+    ]
+) + ("first of", "first day")
+_DAYS: Final = LazyPattern("|".join(_DAY_NAMES))
+
+
+def _spots(text: str) -> list[re.Match[str]]:
+    """Return what looks like a point in time, or a part of one."""
+    found = [*_DIGITS.finditer(text)]
+    for name in _DAY_NAMES:
+        if name in text:
+            found += _DAYS.finditer(text)
+            break
+    return sorted(found, key=lambda match: match.start())
 
 
 def names_reset(text: str) -> bool:
     """Return whether the text may name a time at which a limit reopens: then the wait depends on the clock."""
-    for marker in _MARKERS:  # noqa: SIM110  # three times as fast as any()
+    for marker in _MARKERS:
         if marker in text:
-            return True
+            return bool(_spots(text))
     return False
 
 
@@ -47,15 +96,12 @@ def reset_wait(text: str, now: float, zone: tzinfo | None) -> float | None:
         text = f"{text[:_HEAD]}\n{text[-_TAIL:]}"
     at = _field_time(text, now, zone)
     if at is None:
-        at = _phrase_time(text, now, zone)
+        at = _sentence_time(text, now, zone)
     if at is None:
         return None
     return at - now if at > now else _LATE_SECONDS
 
 
-_LIMIT: Final = LazyPattern(
-    r"limit|quota|usage|credits|allowance|messages|exhausted|exceeded|requests|l[ií]mite", re.IGNORECASE
-)
 _FIELD: Final = LazyPattern(
     r"(?:reset|retry_at|available_at|until)[\w-]{0,24}\\{0,8}[\"']\s?:\s?\\{0,8}[\"']?(?=\d{10}|20\d\d-\d\d-\d\d[T ]\d\d)"
     r"|limit reached\|(?=\d{10})",
@@ -66,44 +112,48 @@ _FIELD: Final = LazyPattern(
 def _field_time(text: str, now: float, zone: tzinfo | None) -> float | None:
     """Return the first time in a field that can be that of a reset."""
     for match in islice(_FIELD.finditer(text), _MAX_TIMES):
-        if _LIMIT.search(text, max(0, match.start() - _NEAR), match.end() + _NEAR):
+        if names_limit(text, match.start(), match.end()):
             at = _coming_time(text, match.end(), now, zone)
             if at is not None:
                 return at
     return None
 
 
-_ON: Final = r"(?:(?:at|on|by|after|time|is):?\s{1,8}){0,2}"
-_PHRASE: Final = LazyPattern(
-    r"\b(?:(?<!connection )(?<!stream )(?<!was )(?<!been )(?<!password )resets?"
-    rf"(?:\sautomatically)?:?\s{{1,8}}{_ON}"
-    r"|(?:try|trying|available|back)\s{1,3}a\s?gain\s{1,3}(?:at|on|after|from)\s{1,3}"
-    r"|(?:wait|reached|limited|exceeded|exhausted|blocked|paused|unavailable)\s{1,3}until\s{1,3}"
-    r"|(?:renews|available)\s{1,3}(?:at|on|from)\s{1,3}"
-    r"|(?P<cycle>cycle)\s{1,3}ends\s{1,3}on\s{1,3}"
-    r"|se restablece el\s|redefinido em\s)",
-    re.IGNORECASE,
-)
 _SHORT_WINDOW: Final = LazyPattern(r"session limit|5[- ]?hour limit", re.IGNORECASE)
 _SHORT_SECONDS: Final = 5.5 * 3_600.0  # a session has five hours: a time of day further ahead has passed already
 _SAME_SENTENCE: Final = 60
 
 
-def _phrase_time(text: str, now: float, zone: tzinfo | None) -> float | None:
+def _sentence_time(text: str, now: float, zone: tzinfo | None) -> float | None:
     """Return the last time in a sentence about a limit that can be that of its reset."""
-    for match in reversed([*_PHRASE.finditer(text)][-_MAX_TIMES:]):
-        start = match.start()
-        if not _LIMIT.search(text, max(0, start - _NEAR), match.end()):
+    iso_zone = _iso_zone(text)
+    for opening in openings(text, _spots(text)):
+        if not opening.time or not names_limit(text, opening.verb, opening.start):
             continue
-        at = _coming_time(text, match.end(), now, zone, american=match["cycle"] is not None)
-        is_short = _SHORT_WINDOW.search(text, max(0, start - _SAME_SENTENCE), start) is not None
+        at = _coming_time(text, opening.start, now, zone, american=opening.american, iso_zone=iso_zone)
+        low = max(0, opening.verb - _SAME_SENTENCE)
+        is_short = _SHORT_WINDOW.search(text, low, opening.start) is not None
         if at is not None and not (is_short and at - now > _SHORT_SECONDS):
             return at
     return None
 
 
-def _coming_time(text: str, start: int, now: float, zone: tzinfo | None, *, american: bool = False) -> float | None:
+# Services in China write the time of their place without its zone: "您的限额将在 2026-08-25 07:41:44 重置".
+_CHINESE: Final = LazyPattern(
+    r"[\u4e00-\u9fff]{2}|\b13(?:08|10|16|17)\b.{0,60}limit|Usage limit reached for \d{1,2} hour\b", re.IGNORECASE
+)
+
+
+def _iso_zone(text: str) -> tzinfo | None:
+    from rung.core.classify.time_zones import read_zone
+
+    return read_zone("(Asia/Shanghai)", 0, None) if _CHINESE.search(text) else None
+
+
+def _coming_time(
+    text: str, start: int, now: float, zone: tzinfo | None, *, american: bool = False, iso_zone: tzinfo | None = None
+) -> float | None:
     from rung.core.classify.clock_times import JUST_PASSED_SECONDS, parse_time
 
-    at = parse_time(text, start, now, zone, american=american)
+    at = parse_time(text, start, now, zone, american=american, iso_zone=iso_zone)
     return at if at is not None and -JUST_PASSED_SECONDS < at - now <= MAX_RESET_SECONDS else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.classify.durations import MAX_WAIT_SECONDS, parse_duration, plausible
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.rate_limit_headers import parse_date, seconds_until, window_wait
+from rung.core.classify.reopening import reopening_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +55,11 @@ _WAIT_HINTS: Final = (
     ("等待", (), ("",)),
     ("stimated", ("_time",), ()),
 )
-_LIMIT_WORDS: Final = ("imit", "uota", "sage exceeded")  # of a limit, a quota, "usage exceeded"
+_LIMIT_WORDS: Final = (
+    "imit", "ímite", "uota", "sage", "redit", "llowance", "xceeded", "xhausted", "oo many", "hrottl", "ontingent", "имит", "вот", "限", "额度",
+    "配额", "上限", "한도",
+)  # fmt: skip
+_MAX_CHARS: Final = 5_000
 _FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)([a-z]?)")
 _PROTO_SECONDS: Final = LazyPattern(r"\s?\{\s{0,12}seconds:\s?(\d{1,9})")  # Google's errors in protobuf text
 
@@ -68,7 +73,7 @@ def wait_in_text(text: str) -> float | None:
                 seconds = _wait_in_sentence(text, word, followers)
             if seconds is not None:
                 return seconds
-    return _wait_of_client(text)
+    return _wait_in_limit(text)
 
 
 def _wait_in_field(text: str, word: str, endings: tuple[str, ...]) -> float | None:
@@ -89,18 +94,28 @@ def _wait_in_field(text: str, word: str, endings: tuple[str, ...]) -> float | No
     return None
 
 
+_NOT_A_WAIT: Final = ("not ", "n't ", "onnection ", "tream ")  # before "retry in 5 s", "reset after 30 s"
+
+
 def _wait_in_sentence(text: str, word: str, followers: tuple[str, ...]) -> float | None:
     for follower in followers:
         at = text.find(word + follower)
-        seconds = None if at < 0 else parse_duration(text, at + len(word) + len(follower))
+        seconds = (
+            None
+            if at < 0 or text.endswith(_NOT_A_WAIT, 0, at - 1)
+            else parse_duration(text, at + len(word) + len(follower))
+        )
         if seconds is not None:
             return seconds
     return None
 
 
-def _wait_of_client(text: str) -> float | None:
-    """Return the wait that a client announces for a limit ("[retrying in ~20h]"); its own backoff says nothing."""
-    at = text.rfind("etrying in ")
-    if at < 0 or not any(word in text for word in _LIMIT_WORDS):
+def _wait_in_limit(text: str) -> float | None:
+    """Return the wait that a sentence about a limit names in any other form, or that a client announces for it."""
+    if not any(word in text for word in _LIMIT_WORDS):
         return None
-    return parse_duration(text, at + len("etrying in "))
+    at = text.rfind("etrying in ")
+    seconds = None if at < 0 else parse_duration(text, at + len("etrying in "))
+    if seconds is None:
+        seconds = reopening_wait(text if len(text) <= _MAX_CHARS else text[-_MAX_CHARS:])
+    return seconds

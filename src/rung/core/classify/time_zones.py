@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Final
 
@@ -23,12 +24,16 @@ _ABBREVIATIONS: Final = {
 }  # an empty name: a zone, but which one is not certain
 _IN_PARENTHESES: Final = LazyPattern(r"\s{0,2}\(([^()\n]{1,40})\)")
 _BARE: Final = LazyPattern(r"\s{0,2}([A-Z]{1,4}|Pacific|Mountain|Central|Eastern)(?![a-z])([+-]\d{1,2}(?::?\d\d)?)?")
+_BARE_NAME: Final = LazyPattern(r"\s{1,2}([A-Z][A-Za-z]{2,9}/[A-Z][A-Za-z0-9_+-]{1,30}(?:/[A-Z][A-Za-z_]{1,30})?)")
+_BEIJING: Final = LazyPattern(r"\s{0,2}\(?(?:beijing|china standard|北京)\b", re.IGNORECASE)
 _OFFSET: Final = LazyPattern(r"(?:UTC|GMT)?\s?([+-])(\d{1,2}):?(\d\d)?$")
 _NAME: Final = LazyPattern(r"[A-Za-z_]{2,14}(?:/[A-Za-z0-9_+-]{1,30}){1,2}$")
 
 
 def read_zone(text: str, start: int, local: tzinfo | None) -> tzinfo | None:
     """Return the zone written at `start`; the local one if none is written there; None if it is not known."""
+    if _BEIJING.match(text, start):
+        return _zone("Asia/Shanghai")
     enclosed = _IN_PARENTHESES.match(text, start)
     if enclosed is not None:
         name = enclosed[1].strip()
@@ -36,6 +41,9 @@ def read_zone(text: str, start: int, local: tzinfo | None) -> tzinfo | None:
     offset = _OFFSET.match(text[start : start + 6])
     if offset is not None:
         return _zone(offset[0])
+    named = _BARE_NAME.match(text, start)
+    if named is not None:
+        return _zone(named[1])
     bare = _BARE.match(text, start)
     if bare is None or bare[1] not in _ABBREVIATIONS:
         return local
