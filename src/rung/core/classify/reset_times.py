@@ -39,32 +39,10 @@ _DIGITS: Final = LazyPattern(
     r"\d(?::\d\d|\s?[aApP]\.?\s?[mM]\b|\d{9}|[-/.]\d\d?[-/.]\d|(?:st|nd|rd|th)\b|\s?[hH]\d\d\b|\s?h\b|\s?[Uu]hr|[年点點時시月월]"
     rf"|\.?\s(?:of\s|de\s)?(?:{_MONTHS.replace(' ', '|')}))"
 )
-_DAY_NAMES: Final = tuple(
-    [
-        "Mon",
-        "Tue",
-        "Wed",
-        "Thu",
-        "Fri",
-        "Sat",
-        "Sun",
-        "Jan",
-        "Feb",
-        "Mar",
-        "Apr",
-        "May",
-        "Jun",
-        "Jul",
-        "Aug",
-        "Sep",
-        "Oct",
-        "Nov",
-        "Dec",
-        "midnight",
-        "Midnight",
-        "noon",
-    ]
-) + ("first of", "first day")
+_DAY_NAMES: Final = (
+    "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    "midnight", "Midnight", "noon", "first of", "first day",
+)  # fmt: skip
 _DAYS: Final = LazyPattern("|".join(_DAY_NAMES))
 
 
