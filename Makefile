@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: bench-concurrency failover clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: incidents bench-concurrency failover clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -195,6 +195,9 @@ storm-tenants: $(VENV)/.ready  ## test the gateway's budgets: 64 tenants in para
 
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## measure gateways: requests per CPU second, added latency, memory; Rung, a minimal proxy, LiteLLM, Portkey; GATEWAY=--quick is quicker
 	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)
+
+incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; INCIDENTS="--sample 20" is quicker
+	@$(BIN)/python -m bench.incidents $(INCIDENTS)
 
 bench-crew: $(VENV)/.ready  ## measure a conductor with 10,000 tasks and 500 workers: CPU time, detection of silent workers; two minutes
 	@$(BIN)/python -m bench.crew.scale $(CREW)
