@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: incidents bench-concurrency failover clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: incidents bench-concurrency failover walls clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -156,6 +156,12 @@ $(NODE_CLIENTS:%=$(VENV)/clients/%/.ready): $(VENV)/clients/%/.ready: $(LOCKS)/%
 clients: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test thirty real clients with eighteen faults, with and without the gateway; continues where it stopped; hours; CLIENTS="codex vercel" selects
 	@$(BIN)/python -m bench.clients $(CLIENTS) $(CELLS) || echo "some cells are worse with the gateway"
 	@$(BIN)/python -m bench.clients --report docs/reference/clients.md
+
+WALL_CLIENTS := anthropic-python openai-python anthropic-node openai-node claude-code codex
+
+walls: $(VENV)/.ready $(VENV)/litellm/.ready $(foreach name,$(WALL_CLIENTS),$(VENV)/clients/$(name)/.ready)  ## test real clients against 30 to 600 s of overload: alone, behind the gateway, behind LiteLLM; continues where it stopped; an hour; WALLS="--walls 30,90 --clients codex" selects
+	@$(BIN)/python -m bench.walls $(WALLS) || echo "a verdict does not hold"
+	@$(BIN)/python -m bench.walls --report docs/reference/walls.md
 
 clients-parallel: $(VENV)/.ready $(foreach name,anthropic-python openai-python anthropic-node openai-node vercel,$(VENV)/clients/$(name)/.ready)  ## test 450 parallel calls of the Python and Node SDKs and Vercel's behind the gateway, with 30 % faults
 	@$(BIN)/python -m bench.clients.parallel $(CALLS)

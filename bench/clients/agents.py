@@ -32,7 +32,13 @@ class Setting:
     packages: Path  # environment of the agent
     url: str
     wire: str
-    has_tries: bool
+    tries: str = "default"  # the agent's own: default, zero, or a number
+    model: str = ""  # empty: the agent's usual one
+
+    @property
+    def retries(self) -> str:
+        """Return the number of the agent's own retries; empty: as many as it makes by itself."""
+        return "" if self.tries == "default" else self.tries.replace("zero", "0")
 
     @property
     def v1(self) -> str:
@@ -43,19 +49,21 @@ class Setting:
 
 
 def claude_code(at: Setting) -> Launch:
-    tries = {} if at.has_tries else {"CLAUDE_CODE_MAX_RETRIES": "0"}
-    env = {"ANTHROPIC_BASE_URL": at.url, "ANTHROPIC_API_KEY": KEY, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", **tries}  # fmt: skip
+    tries = {"CLAUDE_CODE_MAX_RETRIES": at.retries} if at.retries else {}
+    model = at.model or "claude-sonnet-4-5"
+    small = {"ANTHROPIC_DEFAULT_HAIKU_MODEL": at.model} if at.model else {}
+    env = {"ANTHROPIC_BASE_URL": at.url, "ANTHROPIC_API_KEY": KEY, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", **small, **tries}  # fmt: skip
     program = at.node("@anthropic-ai/claude-code-linux-x64/claude")
     return Launch(
-        command=[program, "-p", PROMPT, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash"],
+        command=[program, "-p", PROMPT, "--model", model, "--allowedTools", "Bash"],
         env=env,
     )
 
 
 def codex(at: Setting) -> Launch:
-    tries = "" if at.has_tries else "request_max_retries = 0\nstream_max_retries = 0\n"
+    tries = f"request_max_retries = {at.retries}\nstream_max_retries = {at.retries}\n" if at.retries else ""
     settings = (
-        f'model = "gpt-5.1"\nmodel_provider = "up"\n[model_providers.up]\nname = "up"\nbase_url = "{at.v1}"\n'
+        f'model = "{at.model or "gpt-5.1"}"\nmodel_provider = "up"\n[model_providers.up]\nname = "up"\nbase_url = "{at.v1}"\n'
         f'wire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n{tries}'
     )
     flags = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]

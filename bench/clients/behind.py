@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
@@ -28,9 +28,17 @@ async def gateway(provider_url: str, *, patience: float = 1.0) -> AsyncIterator[
     """Run a gateway with the default policy in front of a provider; yields its address. Timeouts are times `patience`."""
     timeouts = {name: value * (1.0 if name == "last_resort_factor" else patience) for name, value in TIMEOUTS.items()}
     forward = {"/v1beta/*": "openai"}  # Gemini's API
-    table = {"anthropic": provider_url, "openai": provider_url, "port": 0, "timeouts": timeouts, "forward": forward, "prices": PRICES}  # fmt: skip
+    table = {"anthropic": provider_url, "openai": provider_url, "timeouts": timeouts, "forward": forward}
+    async with gateway_with(table, {}) as url:
+        yield url
+
+
+@asynccontextmanager
+async def gateway_with(table: dict[str, Any], policy: dict[str, Any]) -> AsyncIterator[str]:
+    """Run a gateway with these settings and this policy file, and the defaults for everything else."""
     started = threading.Event()
-    served = RunningGateway(settings_from(table, parse_policy_file({})), None, lambda _: started.set())
+    settings = settings_from({"port": 0, "prices": PRICES, **table}, parse_policy_file(policy))
+    served = RunningGateway(settings, None, lambda _: started.set())
     thread = threading.Thread(target=lambda: uvloop.run(served.run()), daemon=True)
     thread.start()
     if not await asyncio.to_thread(started.wait, START_SECONDS):

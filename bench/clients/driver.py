@@ -39,8 +39,9 @@ def environment(home: Path, node: Path | None) -> dict[str, str]:
 class Driver:
     """One process; calls may overlap."""
 
-    def __init__(self, client: Client, environments: Path) -> None:
+    def __init__(self, client: Client, environments: Path, max_parallel: int = 12) -> None:
         self.client = client
+        self._max_parallel = max_parallel  # calls that run at the same time; the others wait
         self._packages = environments / client.name
         self._node = node_binaries(environments)
         self._process: Process | None = None
@@ -58,7 +59,10 @@ class Driver:
         place = Path(tempfile.gettempdir())
         self._process = await asyncio.create_subprocess_exec(
             program, str(self.client.driver), cwd=place,
-            env={**environment(place, self._node), "CLIENT_HOME": str(self._packages)}, stdin=PIPE, stdout=PIPE,
+            env={
+                **environment(place, self._node), "CLIENT_HOME": str(self._packages),
+                "MAX_PARALLEL": str(self._max_parallel),
+            }, stdin=PIPE, stdout=PIPE,
             stderr=None if os.environ.get("CLIENTS_DEBUG") else DEVNULL, start_new_session=True, limit=MAX_LINE,
         )  # fmt: skip
         self._ready.clear()

@@ -21,6 +21,7 @@ from bench.clients.provider.script import ANSWER
 from bench.clients.provider.server import Provider
 
 if TYPE_CHECKING:
+    from bench.clients.agents import Launch
     from bench.clients.clients import Client
 
 SDK_SECONDS, AGENT_SECONDS = 60.0, 240.0
@@ -57,7 +58,7 @@ class Harness:
                 run = self._run_agent if self.client.is_agent else self._run_driver
                 said, code, note = await run(cell, address, Path(root), limit)
                 took = time.monotonic() - began
-            rows = _count_rows(Path(root))
+            rows = count_rows(Path(root))
             await provider.stop()
             await self._settle()
         verdict, text = judge(
@@ -70,27 +71,8 @@ class Harness:
         )  # fmt: skip
 
     async def _run_agent(self, cell: Cell, url: str, root: Path, limit: float) -> tuple[str, int | None, str]:
-        home, project = root / "home", root / "project"
-        project.mkdir()
-        home.mkdir()
-        at = Setting(home=home, packages=self._packages, url=url, wire=cell.wire, has_tries=cell.tries == "default")
-        launch = AGENTS[self.client.name](at)
-        for name, content in launch.files.items():
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(content)
-        env = {**environment(home, self._node), **launch.env}
-        process = await asyncio.create_subprocess_exec(
-            *launch.command, cwd=project, env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
-        )
-        try:
-            output, errors = await asyncio.wait_for(process.communicate(), limit)
-        except TimeoutError:
-            return "", None, LATE
-        finally:
-            kill_group(process)
-            _kill_daemons(home)
-        said = output.decode(errors="replace")
-        return said, process.returncode, said[-150:] + " | " + errors.decode(errors="replace")[-500:]
+        at = Setting(home=root / "home", packages=self._packages, url=url, wire=cell.wire, tries=cell.tries)
+        return await run_agent(self.client.name, at, self._node, root / "project", limit)
 
     async def _run_driver(self, cell: Cell, url: str, root: Path, limit: float) -> tuple[str, int | None, str]:
         told = {**cell.to_dict(), "url": url, "rows": str(root / "ran.txt")}
@@ -117,7 +99,37 @@ class Harness:
         await self._driver.stop()
 
 
-def _count_rows(root: Path) -> int:
+def _prepare(name: str, at: Setting, project: Path) -> Launch:
+    project.mkdir()
+    at.home.mkdir()
+    launch = AGENTS[name](at)
+    for path, content in launch.files.items():
+        (at.home / path).parent.mkdir(parents=True, exist_ok=True)
+        (at.home / path).write_text(content)
+    return launch
+
+
+async def run_agent(
+    name: str, at: Setting, node: Path | None, project: Path, limit: float
+) -> tuple[str, int | None, str]:
+    """Run an agent in a new project; return its output, its exit code (None: killed at the limit) and a note."""
+    launch = _prepare(name, at, project)
+    env = {**environment(at.home, node), **launch.env}
+    process = await asyncio.create_subprocess_exec(
+        *launch.command, cwd=project, env=env, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), limit)
+    except TimeoutError:
+        return "", None, LATE
+    finally:
+        kill_group(process)
+        _kill_daemons(at.home)
+    said = output.decode(errors="replace")
+    return said, process.returncode, said[-150:] + " | " + errors.decode(errors="replace")[-500:]
+
+
+def count_rows(root: Path) -> int:
     return sum(1 for file in root.rglob("ran.txt") for _ in file.read_text().splitlines())
 
 

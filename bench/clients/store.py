@@ -46,10 +46,10 @@ class ResultStore:
         self._saved = saved
         self.state = gateway_state()
         self.found: dict[Cell, Measured] = {}
-        for row in _lines(saved):
+        for row in lines_of(saved):
             for fault, values in row.pop("cells").items():
                 self._add({**row, "fault": fault, **dict(zip(_SAVED, values, strict=True)), "note": ""})
-        for row in _lines(path):
+        for row in lines_of(path):
             self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
@@ -88,7 +88,8 @@ class ResultStore:
         self._saved.write_text("".join(lines), encoding="utf-8")
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
+def lines_of(path: Path) -> Iterable[dict[str, Any]]:
+    """Yield the rows of a file; none if it does not exist."""
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             yield json.loads(line)

@@ -25,7 +25,7 @@ const tell = (found) => process.stdout.write("\n@@" + JSON.stringify(found) + "\
 async function answer(run, told) {
   const cell = {
     ...told, stream: told.mode === "stream", v1: told.url + "/v1", model: told.model ?? MODEL[told.wire],
-    retries: told.tries === "default" ? {} : { maxRetries: 0 },
+    retries: told.tries === "default" ? {} : { maxRetries: Number(told.tries.replace("zero", "0")) },
     appendRow: (row) => { appendFileSync(told.rows, row + "\n"); return "appended"; },
   };
   try {

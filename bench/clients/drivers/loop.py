@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ PROMPT = "Append the row one-row once with your tool, then recite the words."
 PARAMETERS = {"type": "object", "properties": {"row": {"type": "string"}}, "required": ["row"]}
 FUNCTION = {"name": "append_row", "description": "Append a row.", "parameters": PARAMETERS}
 MAX_TURNS = 6
-MAX_PARALLEL = 12
+MAX_PARALLEL = int(os.environ.get("MAX_PARALLEL", "12"))
 
 
 class Cell:
@@ -28,14 +29,15 @@ class Cell:
         self.is_stream: bool = told["mode"] == "stream"
         self.url: str = told["url"]
         self.v1: str = told["url"] + "/v1"
-        self.has_tries: bool = told["tries"] == "default"
+        self.tries: str = told["tries"]  # default, zero, or a number
+        self.has_tries = self.tries == "default"
         self.rows = Path(told["rows"])
-        self.model = MODEL[self.wire]
+        self.model: str = told.get("model") or MODEL[self.wire]
 
     @property
     def retries(self) -> dict[str, int]:
-        """Return the keyword that turns an SDK's own retries off, or nothing."""
-        return {} if self.has_tries else {"max_retries": 0}
+        """Return the keyword that limits an SDK's own retries, or nothing."""
+        return {} if self.has_tries else {"max_retries": int(self.tries.replace("zero", "0"))}
 
     def append_row(self, row: str) -> str:
         """Append a row to the file."""

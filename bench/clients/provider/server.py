@@ -91,7 +91,7 @@ class Provider:
             return
         turn = self.play.respond(found)
         if turn is None:
-            await self._send(writer, found, Turn(text="ok"), None)
+            await self._send(writer, found, Turn(text="ok"), self._strike_other(found))
             return
         self.requests += 1
         await self._send(writer, found, turn, self._strike(found))
@@ -104,6 +104,10 @@ class Provider:
             return None
         self.struck += 1
         return self.fault
+
+    def _strike_other(self, asked: Asked) -> str | None:
+        """Return the fault that strikes a request that is not about the task, such as one for a title."""
+        return None
 
     async def _send(self, writer: asyncio.StreamWriter, asked: Asked, turn: Turn, fault: str | None) -> None:
         wire = WIRES[asked.wire]
