@@ -129,8 +129,8 @@ def test_every_action_is_described() -> None:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_a_ladder_can_be_read_again(name: str) -> None:
-    """`ladder show --json` is a table that makes the same ladder."""
-    assert parse_ladder(table("ladder", "show", name)) == LADDERS[name]
+    """`ladder show --json` is a table that makes the ladder of the preset, with the rungs that wait."""
+    assert parse_ladder(table("ladder", "show", name)) == preset(name).ladder
 
 
 @pytest.mark.parametrize("name", LADDERS)

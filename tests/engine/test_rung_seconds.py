@@ -103,7 +103,7 @@ def test_backoff_stays_within_the_rung_and_hints_within_the_cap(
     hints: list[float | None], jitter: float, base: float
 ) -> None:
     """Between two climbs the backoff of retries never exceeds the rung's seconds, and every hint up to the cap is obeyed."""
-    policy = rung.policy("task", backoff=Backoff(base=base))
+    policy = rung.policy("task", backoff=Backoff(base=base), park=0)
     rungs = tuple(each.name for each in policy.ladder.rungs)
     incident = Incident.of([ev.Opened(0.0, "x", ev.IncidentContext("task", "", rungs=rungs), ASK)])
     now = waited = 0.0

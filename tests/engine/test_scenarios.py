@@ -58,12 +58,12 @@ def test_retry_after_above_the_cap(world: World) -> None:
 
 
 def test_unattended_waits_for_the_reset(world: World) -> None:
-    """Where nobody is there and a day is given, an hour's limit is waited for instead."""
-    script = Script(HttpError(429, "slow down", {"retry-after": "3600"}), "done")
-    outcome = world.recover(script, ASK, policy=rung.policy("task", "unattended", models=["small", "large"]))
+    """Where nobody is there, a limit of a day is parked for, if no other model can take the work."""
+    script = Script(HttpError(429, "slow down", {"retry-after": "90000"}), "done")
+    outcome = world.recover(script, ASK, policy=rung.policy("task", "unattended", models=["small"]))
     assert outcome.status == "recovered"
     assert [r.model for r in script.requests] == ["small", "small"]
-    assert world.clock.sleeps[0] >= 3600
+    assert world.clock.sleeps[0] >= 90_000
 
 
 def test_401_is_never_repeated(world: World) -> None:
@@ -885,7 +885,7 @@ def test_a_rungs_time_limit_is_final(world: World) -> None:
 
     outcome = world.recover(slow, ASK)
     levels = [e.decision.rung for e in outcome.events if isinstance(e, ev.Decided)]
-    assert levels == [1, 1, 2, 4, 4]  # two nudges in 300 s, a replan, the last turn, the end
+    assert levels == [1, 1, 2, 5, 5]  # two nudges in 300 s, a replan, the last turn, the end
 
 
 def test_records_of_the_levels(world: World) -> None:

@@ -96,7 +96,15 @@ def test_an_error_that_names_a_reset_is_explained_with_its_wait(journal: Journal
     service = RecoveryService(journal, lambda: preset("task"), now=lambda: 1_760_000_000.0)
     known = explain_error(service, "Claude AI usage limit reached|1760004000", "", None)
     assert (known["kind"], known["wait_seconds"]) == ("quota_exhausted", 4_000.0)
-    assert (
-        service.report_failure("s", Evidence(text="Claude AI usage limit reached|1760004000"))["kind"]
-        == "quota_exhausted"
+    assert known["reopens_at"] == "2025-10-09T10:00:00Z"
+
+
+def test_an_agent_is_told_when_its_limit_reopens(journal: Journal) -> None:
+    """A parked agent is told to stop, and when to make its call again; it is not told to wait for an hour."""
+    service = RecoveryService(journal, lambda: preset("task"), now=lambda: 1_760_000_000.0, jitter=lambda: 0.0)
+    told = service.report_failure("s", Evidence(text="Claude AI usage limit reached|1760004000"))
+    assert (told["kind"], told["step"], told["rung"]) == ("quota_exhausted", "repeat", "park")
+    assert told["parked_until"] == "2025-10-09T10:00:00Z"
+    assert told["instructions"].startswith(
+        "Stop here, and say so: the limit reopens at 2025-10-09T10:00:00Z, in 1 h 7 min"
     )

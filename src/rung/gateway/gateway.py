@@ -143,7 +143,8 @@ class Gateway:
 
     def _use_policies(self, policies: dict[str, Policy], stored: list[StoredSetting] | None = None) -> None:
         """Use these policies, by the names of projects that have one of their own; all others share the default."""
-        self._policies = policies
+        # A limit that reopens later is passed on at once: a client cannot be kept waiting for hours.
+        self._policies = {name: policy.replace(park=0.0) for name, policy in policies.items()}
         self._stored_settings = stored
         self._incident_contexts: dict[str, ev.IncidentContext] = {}
 

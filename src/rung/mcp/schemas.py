@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import TypedDict  # pydantic requires this one before Python 3.12
 
 from rung.core.domain import events as ev
+from rung.core.text.moments import format_span, rfc3339
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 
 
 class NextStep(TypedDict):
-    """Next recovery step. `step` is repeat, change, hand_over, ask or finish."""
+    """Next recovery step. `step` is repeat, change, hand_over, ask or finish; `parked_until`: when a limit reopens."""
 
     step: str
     rung: str
     level: int
     wait_seconds: float
+    parked_until: str | None
     instructions: str
     model: str
     agent: str
@@ -49,6 +51,7 @@ class KnownFailure(TypedDict):
     retryable: bool
     rule: str
     wait_seconds: float | None
+    reopens_at: str | None
     summary: str
     helps: list[str]
     avoid: str
@@ -112,6 +115,7 @@ def next_step(incident: Incident, failure: Failure, decision: ev.Decision, polic
         "rung": rung.name,
         "level": policy.ladder.level(decision.rung),
         "wait_seconds": round(getattr(decision, "wait", 0.0), 3),
+        "parked_until": None if incident.parked_until is None else rfc3339(incident.parked_until),
         "instructions": text or _default_instructions(decision),
         "model": getattr(decision, "model", ""),
         "agent": getattr(decision, "agent", ""),
@@ -127,6 +131,11 @@ def next_step(incident: Incident, failure: Failure, decision: ev.Decision, polic
 
 
 def _default_instructions(decision: ev.Decision) -> str:
+    if isinstance(decision, ev.Repeat) and decision.parked and decision.until is not None:
+        return (
+            f"Stop here, and say so: the limit reopens at {rfc3339(decision.until)}, in {format_span(decision.wait)}. "
+            "Nothing before then can succeed. After that time, make the same call again, unchanged."
+        )
     if isinstance(decision, ev.Repeat):
         return f"Wait {decision.wait:.1f} seconds, then make the same call again, unchanged."
     if isinstance(decision, ev.Ask):

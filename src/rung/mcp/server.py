@@ -7,6 +7,8 @@ from typing import Any
 from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
+from rung.core.domain.failures import is_limit
+from rung.core.text.moments import rfc3339
 from rung.detectors.step import Step
 from rung.engine.local_zone import local_zone
 from rung.mcp.recovery_service import RecoveryService, escalation_evidence, evidence, to_json_text
@@ -167,6 +169,9 @@ def explain_error(service: RecoveryService, error: str, tool: str, status: int |
         "retryable": failure.retryable,
         "rule": failure.rule,
         "wait_seconds": failure.retry_after,
+        "reopens_at": None
+        if failure.retry_after is None or not is_limit(failure)
+        else rfc3339(service.now() + failure.retry_after),
         "summary": guide.summary,
         "helps": list(guide.helps),
         "avoid": guide.avoid,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Failure, Kind
-from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
+from rung.core.domain.ladder import MAX_PARKS, Action, Ladder, Rung, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
@@ -45,7 +45,8 @@ def test_presets(name: str) -> None:
     """Each ladder comes with caps of its own, one-second backoff, and nobody to ask for leave."""
     policy = preset(name)
     assert (policy.budget.attempts, policy.budget.seconds, policy.budget.dollars) == (*COUNTS[name], None)
-    assert policy.ladder is LADDERS[name]
+    assert policy.replace(park=0).ladder == LADDERS[name]
+    assert policy.park == (21_600 if name in ("task", "pipeline", "model") else 0)
     assert policy.backoff == Backoff(base=1, multiplier=2, cap=30, jitter=True)
     assert (policy.name, policy.confirm, policy.sticky) == ("default", Confirm.NEVER, Sticky.CALL)
     assert policy.retry == TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
@@ -82,14 +83,14 @@ def test_aggressive(name: str) -> None:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_unattended(name: str) -> None:
-    """Unattended: nobody is asked, there is a day's time, and limits are waited out for up to six hours."""
+    """Unattended: nobody is asked, there is a day's time, and limits are parked for up to eight days."""
     policy = preset(name, "unattended")
     assert policy.unattended
     assert policy.budget.seconds == 86_400
-    assert policy.retry_after_cap == 21_600
+    assert (policy.retry_after_cap, policy.park) == (300, 8 * 86_400)
     assert policy.backoff == Backoff(cap=300)
     assert all(rung.seconds is None for rung in policy.ladder.rungs if rung.is_retry)
-    assert [r.seconds for r in policy.ladder.rungs if not r.is_retry] == [
+    assert [r.seconds for r in policy.replace(park=0).ladder.rungs if not r.is_retry] == [
         r.seconds for r in LADDERS[name].rungs if not r.is_retry
     ]
 
@@ -217,7 +218,7 @@ def test_dearer(costs: list[float]) -> None:
 def test_tries_of_an_action() -> None:
     """The tries of all rungs of one action can be set, and no other rung changes."""
     policy = preset("task").with_tries(Action.NUDGE, 7)
-    assert [rung.tries for rung in policy.ladder.rungs] == [3, 7, 1, 1, 1]
+    assert [rung.tries for rung in policy.ladder.rungs] == [3, 7, 1, 1, MAX_PARKS, 1]
     assert preset("crew").with_tries(Action.RETRY, 7).ladder == LADDERS["crew"]
 
 

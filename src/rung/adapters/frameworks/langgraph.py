@@ -13,7 +13,7 @@ from langgraph.errors import NodeError  # noqa: TC002  # LangGraph reads the ann
 from langgraph.types import Command, RetryPolicy
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.events import Repeat
+from rung.core.domain.events import is_retry
 from rung.core.domain.ladder import Action
 from rung.core.domain.recommendation import recommendation
 from rung.core.policy.parser import policy as make_policy
@@ -34,7 +34,7 @@ def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
         max_interval=backoff.cap,
         max_attempts=tries + 1,
         jitter=True,
-        retry_on=lambda error: isinstance(ExternalRecovery(chosen).failed(error), Repeat),
+        retry_on=lambda error: is_retry(ExternalRecovery(chosen).failed(error)),
     )
 
 

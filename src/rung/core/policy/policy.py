@@ -227,6 +227,10 @@ _BUDGETS: Final = MappingProxyType(
     }
 )
 
+PARK_SECONDS: Final = 6 * 3_600.0  # a window of five hours, and slack
+UNATTENDED_PARK_SECONDS: Final = 8 * 86_400.0  # a week's window, and slack
+_PARKING: Final = frozenset({"task", "pipeline", "model"})  # a call has a caller that waits; a crew parks its pool
+
 
 def _conservative(policy: Policy) -> Policy:
     budget = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
@@ -249,7 +253,8 @@ def _unattended(policy: Policy) -> Policy:
         ladder=replace(policy.ladder, rungs=rungs),
         unattended=True,
         budget=replace(policy.budget, seconds=86_400),
-        retry_after_cap=21_600.0,
+        retry_after_cap=300.0,
+        park=UNATTENDED_PARK_SECONDS,
         backoff=Backoff(cap=300),
     )
 
@@ -298,7 +303,8 @@ def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:
         chosen = ladder
     if template not in TEMPLATES:
         raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
-    base = Policy(ladder=chosen, name=template, budget=_BUDGETS.get(chosen.name, Budget()))
+    park = PARK_SECONDS if chosen.name in _PARKING else 0.0
+    base = Policy(ladder=chosen, name=template, budget=_BUDGETS.get(chosen.name, Budget()), park=park)
     return TEMPLATES[template](base)
 
 

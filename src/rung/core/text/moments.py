@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def format_moment(at: float, now: float, zone: tzinfo | None = None) -> str:
     day = "" if moment.date() == today.date() else f"{moment.day} {moment:%b} "
     clock = f"{moment:%H:%M:%S}" if at - now < _NEAR_SECONDS else f"{moment:%H:%M}"
     return f"{day}{clock} ({getattr(zone, 'key', None) or moment.tzname()})"
+
+
+def rfc3339(at: float) -> str:
+    """Return a moment for programs: "2026-11-17T16:20:00Z"; a fraction of a second counts as a whole one."""
+    return datetime.fromtimestamp(ceil(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_span(seconds: float) -> str:
