@@ -44,6 +44,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
     parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
     parser.add_argument("--litellm", type=Path, default=Path(".venv/litellm/bin/python"))
+    parser.add_argument(
+        "--results", type=Path, help="file of this machine's results (default: ENVIRONMENTS/walls.jsonl)"
+    )
     parser.add_argument("--agents", type=int, default=4, help="agents (Claude Code, Codex) at once")
     parser.add_argument("--again", action="store_true", help="also run cells that have a result")
     parser.add_argument("--stale", action="store_true", help="also run cells behind another state of the gateway")
@@ -81,7 +84,7 @@ async def _run(cells: list[Cell], options: argparse.Namespace, store: WallStore)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing; return 1 if a verdict does not hold."""
     options = _options(arguments)
-    store = WallStore(options.environments / "walls.jsonl")
+    store = WallStore(options.results or options.environments / "walls.jsonl")
     if options.report:
         store.save()
         options.report.write_text(page(store), encoding="utf-8")

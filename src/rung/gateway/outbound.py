@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from rung.gateway.first_token import FirstTokenLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstreams:
-    """Shared, read-only inputs of proxied calls: HTTP client, settings, and detectors if there are any."""
+    """Shared inputs of proxied calls: HTTP client, settings, learned time limits, and detectors if there are any."""
 
     client: UpstreamClient
     settings: GatewaySettings
     inspect: Inspect | None
     references: ReferenceTable
+    first_tokens: FirstTokenLimits = field(default_factory=FirstTokenLimits)
 
 
 class Outbound(NamedTuple):
@@ -38,3 +41,8 @@ class Outbound(NamedTuple):
     is_last_resort: bool  # no other model or upstream is left to try: timeouts are longer
     is_resume: bool = False  # asks for the rest of a partial response
     model: str = ""
+
+    @property
+    def route(self) -> tuple[str, str]:
+        """Return the upstream and the model."""
+        return self.upstream.name, self.model

@@ -81,6 +81,7 @@ class ProxiedCall:
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
         self.mistakes = 0  # answers that were rejected because of a mistake of the model
         self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
+        self._opened_at = 0.0  # when the headers of the current attempt came
 
     # -- attempts ----------------------------------------------------------------------------------------
 
@@ -128,11 +129,15 @@ class ProxiedCall:
                 response = await self._open(outbound, timer)
                 try:
                     if response.status == _OK and self._is_event_stream(response):
-                        await self._relay(response, timer)
+                        await self._relay(response, timer, outbound.route)
                         return None
                     return await self._read_whole(response, outbound)
                 finally:
                     response.close()
+            except asyncio.CancelledError:
+                if timer.expired and timer.phase == FIRST_TOKEN:
+                    self.upstreams.first_tokens.note_timeout(outbound.route, timer.seconds)
+                raise
             except (OSError, RungError):
                 raise
             except Exception as error:  # noqa: BLE001  # any error of the HTTP client is a failed attempt
@@ -146,8 +151,17 @@ class ProxiedCall:
             outbound.upstream, "POST", self.inbound.target, outbound.headers, outbound.body
         )
         self.accepted = self.meter.accepted = response.status == _OK
-        timer.start_phase(FIRST_TOKEN, factor * timeouts.first_token)
+        timer.start_phase(FIRST_TOKEN, self._first_token_seconds(outbound))
+        self._opened_at = monotonic()
         return response
+
+    def _first_token_seconds(self, outbound: Outbound) -> float:
+        timeouts = self.upstreams.settings.timeouts
+        if outbound.is_last_resort:
+            return timeouts.last_resort_factor * timeouts.first_token
+        if not self.inbound.is_stream:
+            return timeouts.first_token
+        return self.upstreams.first_tokens.seconds(outbound.route, self.inbound, timeouts)
 
     # -- whole responses ---------------------------------------------------------------------------------
 
@@ -266,18 +280,20 @@ class ProxiedCall:
             self.stream.hides_usage = self.inbound.hides_usage
         return self.stream
 
-    async def _relay(self, response: UpstreamResponse, timer: PhaseTimer) -> None:
+    async def _relay(self, response: UpstreamResponse, timer: PhaseTimer, route: tuple[str, str]) -> None:
         """Relay a stream to the client; only its stop reason makes it a success, not the end of the data."""
         stream = self._splicer()
         stream.accepts_invalid_calls = self.mistakes >= MISTAKE_REPEATS
         self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self._write(stream.begin_attempt())
-        rest = await self._read_events(response, stream, timer)
+        rest = await self._read_events(response, stream, timer, route)
         timer.start_phase(IDLE, _COMPLETE_SECONDS)
         await self._finish_stream(stream, rest)
         await drain(response)
 
-    async def _read_events(self, response: UpstreamResponse, stream: StreamSplicer, timer: PhaseTimer) -> bytes:
+    async def _read_events(
+        self, response: UpstreamResponse, stream: StreamSplicer, timer: PhaseTimer, route: tuple[str, str]
+    ) -> bytes:
         """Relay events until the terminal one, or the end of the transfer; return what was not yet written."""
         idle_seconds = self.upstreams.settings.timeouts.idle
         max_bytes, received = self.upstreams.settings.limits.answer, 0
@@ -290,6 +306,8 @@ class ProxiedCall:
             data = stream.feed(chunk or _BLANK_LINE)
             if data:
                 self.meter.content_at = monotonic()
+                if timer.phase == FIRST_TOKEN:
+                    self.upstreams.first_tokens.note_content(route, self.meter.content_at - self._opened_at)
             if not stream.is_interrupted() and (
                 stream.ended or stream.error is not None or stream.malformed or not chunk
             ):

@@ -76,6 +76,12 @@ class TimeoutSettings:
     headers: float = setting(POSITIVE_SECONDS, "Time limit for the headers of a stream.", default=60.0)
     total: float = setting(POSITIVE_SECONDS, "Time limit for a response that is not streamed.", default=600.0)
     first_token: float = setting(POSITIVE_SECONDS, "Time limit for the first content of a stream.", default=120.0)
+    first_token_fallback: float = setting(
+        POSITIVE_SECONDS,
+        "Time limit for the first content while another model or upstream can answer, plus a second for each 20 kB of the "
+        "request. A request that may reason has the time of `first_token`; a model that is found slow gets more time.",
+        default=10.0,
+    )
     idle: float = setting(POSITIVE_SECONDS, "Time limit between two pieces of content.", default=60.0)
     last_resort_factor: float = setting(
         POSITIVE_SECONDS._replace(allowed="a number, more than 0"),
