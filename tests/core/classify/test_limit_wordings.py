@@ -9,9 +9,9 @@ import pytest
 
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Kind
-from tests.core.classify.limit_wordings import CONFIRMING, HELD_OUT, NOT_READ, TUNED, Wording
+from tests.core.classify.limit_wordings import CONFIRMING, FRESH, HELD_OUT, NOT_READ, TUNED, Wording
 
-WORDINGS = (*TUNED, *HELD_OUT, *CONFIRMING)
+WORDINGS = (*TUNED, *HELD_OUT, *CONFIRMING, *FRESH)
 LIMITS = {Kind.RATE_LIMIT, Kind.QUOTA_EXHAUSTED}
 
 

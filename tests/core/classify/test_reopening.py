@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rung.core.classify.classifier import classify
+from rung.core.domain.failures import Kind
 
 LISBON = ZoneInfo("Europe/Lisbon")
 NOW = datetime(2026, 7, 13, 14, 0, tzinfo=LISBON).timestamp()  # a Monday
@@ -186,3 +187,28 @@ def test_other_times_are_not_resets(text: str) -> None:
 def test_there_are_enough_of_them() -> None:
     """At least sixty sentences with other times are held."""
     assert len(set(OTHER_TIMES)) >= 60
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "seconds"),
+    [
+        ("Limit reached for Opus. Resets in 3h.", Kind.QUOTA_EXHAUSTED, 3 * HOUR),
+        ("You have used all of your messages for today. Come back in 5 hours.", Kind.QUOTA_EXHAUSTED, 5 * HOUR),
+        ("No messages left. Next message available in 20 minutes.", Kind.RATE_LIMIT, 1_200.0),
+        ("Model capacity reached for your plan, available in 12 minutes", Kind.RATE_LIMIT, 720.0),
+        ("You've run out of premium requests. They reset on July 14.", Kind.QUOTA_EXHAUSTED, 10 * HOUR),
+        ("Your organization has hit its spending cap until Jul 14", Kind.QUOTA_EXHAUSTED, 10 * HOUR),
+        ("Weekly cap reached · back Tuesday 9am", Kind.QUOTA_EXHAUSTED, 19 * HOUR),
+        ("limit reached; resets_in=7200s", Kind.QUOTA_EXHAUSTED, 2 * HOUR),
+        ("Too many requests: resets_at=2026-07-13T15:00:00Z", Kind.RATE_LIMIT, 2 * HOUR),
+        ('{"error":"rate_limited","retry_in":"45s"}', Kind.RATE_LIMIT, 45.0),
+        ('{"detail":"Rate limit exceeded","wait_time":12}', Kind.RATE_LIMIT, 12.0),
+        ("maximum recursion limit reached, try again with a smaller input", Kind.UNKNOWN, None),
+        ("connection limit reached for the pool, wait until one is available", Kind.UNKNOWN, None),
+        ("Claude Opus 4 limit reached, now using Sonnet 4", Kind.UNKNOWN, None),
+    ],
+)
+def test_a_limit_without_a_status(text: str, kind: Kind, seconds: float | None) -> None:
+    """A text alone is a limit if it says that a limit is over and when it reopens; other limits stay unknown."""
+    failure = classify(text, NOW, LISBON)
+    assert (failure.kind, failure.retry_after) == (kind, seconds)

@@ -70,6 +70,10 @@ def reset(text: str, now: str = "2026-07-13 14:00", zone: str = "Europe/Lisbon")
         ("resets 20/7/2026", "2026-07-20 00:00"),
         ("resets 8/8/2026", "2026-08-08 00:00"),
         ("resets 7/8/2026", None),  # in July or in August
+        ("resets 2/8/2026", "2026-08-02 00:00"),  # February is long over
+        ("resets on 08/01", "2026-08-01 00:00"),
+        ("resets on 07/08", None),
+        ("resets on 07/20 at 3pm", "2026-07-20 15:00"),
         ("is blocked: try again after 3:05 PM", "2026-07-13 15:05"),
         ("is blocked: wait\nuntil\nJul 14, 1am", "2026-07-14 01:00"),
         ("renews on August 1", "2026-08-01 00:00"),

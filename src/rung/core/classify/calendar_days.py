@@ -21,6 +21,7 @@ class Day(NamedTuple):
     day: int = 0
     weekday: int | None = None
     offset: int | None = None  # from today
+    is_either: bool = False  # the month may be the day
 
 
 _FOREIGN_MONTHS: Final = {
@@ -33,7 +34,7 @@ _MAX_MONTH: Final = 12
 _WEEKDAYS: Final = {name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))}
 _YEAR_FIRST: Final = LazyPattern(r"(20\d\d)([-/.])(\d{1,2})\2(\d{1,2})(?!\d)")
 _CJK: Final = LazyPattern(r"(?:(20\d\d)\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号일]")
-_NUMERIC: Final = LazyPattern(r"(\d{1,2})([/.])(\d{1,2})\2(20\d\d)(?!\d)")
+_NUMERIC: Final = LazyPattern(r"(\d{1,2})([/.])(\d{1,2})\2(20\d\d)(?!\d)|(\d\d)/(\d\d)(?![/\d])")
 _WEEKDAY: Final = LazyPattern(
     r"(?:next\s|this\s|every\s|each\s)?(mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|r|rsday|urday)?s?\b,?\s?",
     re.IGNORECASE,
@@ -61,18 +62,14 @@ _RELATIVE_DAY: Final = LazyPattern(r"(" + "|".join(_RELATIVE_DAYS) + r")(?![a-z�
 def read_day(text: str, start: int, *, american: bool) -> tuple[Day | None, bool, int]:
     """Return the day written at `start` (None if there is none), whether in ISO form, and where it ends.
 
-    `american` says that 3/4/2026 is a day in March. A day that may be either raises ValueError.
+    `american` says that 3/4/2026 is a day in March.
     """
     found = _YEAR_FIRST.match(text, start)
     if found is not None:
         return Day(int(found[1]), int(found[3]), int(found[4])), True, found.end()
     found = _NUMERIC.match(text, start)
     if found is not None:
-        return (
-            _numeric_day(found[0], int(found[1]), found[2], int(found[3]), int(found[4]), american),
-            False,
-            found.end(),
-        )
+        return _numeric_day(found, american=american), False, found.end()
     found = _CJK.match(text, start)
     if found is not None:
         return Day(int(found[1] or 0), int(found[2]), int(found[3])), False, found.end()
@@ -85,13 +82,12 @@ def read_day(text: str, start: int, *, american: bool) -> tuple[Day | None, bool
     return _relative_day(text, start)
 
 
-def _numeric_day(written: str, first: int, separator: str, second: int, year: int, american: bool) -> Day:  # noqa: FBT001
-    if separator == ".":
-        return Day(year, second, first)  # 28.07.2026 is never written month first
-    if not american and first <= _MAX_MONTH >= second and first != second:
-        raise ValueError(written)
-    month, day = (second, first) if first > _MAX_MONTH else (first, second)
-    return Day(year, month, day)
+def _numeric_day(found: re.Match[str], *, american: bool) -> Day:
+    """Read 10/3/2025, 28.07.2026 and 08/01."""
+    first, second, year = int(found[1] or found[5]), int(found[3] or found[6]), int(found[4] or 0)
+    if found[2] == "." or first > _MAX_MONTH:
+        return Day(year, second, first)  # dates with points are never written month first
+    return Day(year, first, second, is_either=not american and second <= _MAX_MONTH and first != second)
 
 
 def _named_day(text: str, start: int) -> tuple[Day, bool, int] | None:
@@ -127,6 +123,8 @@ def days_from(day: Day | None, today: date) -> Iterator[date]:
     elif day.weekday is not None:
         ahead = (day.weekday - today.weekday()) % 7
         yield from (today + timedelta(days=ahead + days) for days in (0, 7))
+    elif day.is_either:
+        yield from _only_near(day, today)
     elif day.year:
         yield date(day.year, day.month, day.day)
     elif day.month:
@@ -134,3 +132,15 @@ def days_from(day: Day | None, today: date) -> Iterator[date]:
     else:
         following = date(today.year + today.month // _MAX_MONTH, today.month % _MAX_MONTH + 1, 1)
         yield from (first.replace(day=day.day) for first in (today, following))
+
+
+_NEAR: Final = timedelta(days=62)  # a month may have passed, or be ahead
+
+
+def _only_near(day: Day, today: date) -> Iterator[date]:
+    """Yield the date of 08/01 if only one of its two readings is near: the other one is half a year away."""
+    years = (day.year,) if day.year else (today.year - 1, today.year, today.year + 1)
+    pairs = ((day.month, day.day), (day.day, day.month))
+    near = {date(year, *pair) for pair in pairs for year in years if abs(date(year, *pair) - today) <= _NEAR}
+    if len(near) == 1:
+        yield from near

@@ -30,6 +30,7 @@ RULES: Final[tuple[ClassifyRule, ...]] = (
     *provider.REQUEST,
     *provider.HTTP_STATUSES,
     *tools.TOOL_OUTPUT,
+    *provider.REOPENING,
     *provider.EXCEPTION_CLASSES,
 )
 

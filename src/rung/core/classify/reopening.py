@@ -42,7 +42,7 @@ _VERB: Final = LazyPattern(
 )
 _BLOCKED: Final = LazyPattern(rf"\b(?:{words.BLOCKED})(?:\s[\w'’-]{{1,20}}){{0,4}}\s{{1,3}}$", re.IGNORECASE)
 _NOT_COMING: Final = LazyPattern(  # of a reset that has happened, of something else, or that does not come
-    r"(?:\b(?:was|were|been|got|last|previous(?:ly)?|connection|stream|password|socket|peer|since|just|never|not|no|had|did|factory|hard"
+    r"(?:\b(?:was|were|been|got|last|previous(?:ly)?|connection|stream|password|socket|peer|since|just|never|not|no|had|did|factory|hard|fell|falls?|falling|rolled|switch(?:ed|ing)?|going|go|call(?:ed)?|sent"
     r"|last_|max|maximum)|n['’]t|no longer)[\s:]{1,3}$",
     re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ DIRECT: Final = (
 # A preposition or a colon stands before the time: "will be available again in 3 hours".
 INDIRECT: Final = (
     r"refreshed|renewed|replenished|refilled|restored?|resum(?:e|es|ed|ing)|re-?opened|unlocked|unblocked|lifted|clears?|cleared|recovers?"
-    r"|reactivated|re-?enabled|available|accessible|usable|(?:come|be|check|try) back|re-?try|retrying|continue"
+    r"|reactivated|re-?enabled|available|accessible|usable|(?:come |be |check |try )?back|re-?try|retrying|continue"
     rf"|(?:try|trying|use|using|send|sending|chat|access|available|submit|request|message|prompt|start|ask|be){FEW_WORDS}\sa\s?gain"
     r"|(?:cycle|period|window|cool-?down|block|lockout|restriction|time-?out|penalty|limit|day)\s(?:ends?|starts?|begins?|expires?|is over)"
     r"|(?:next|new)\s(?:[\w-]+\s){0,2}(?:starts?|begins?|opens?)"
@@ -32,7 +32,7 @@ WAITING: Final = (
 # Words of a state that ends: "rate limited until 3pm".
 BLOCKED: Final = (
     r"wait|limit(?:ed)?|reached|exceeded|exhausted|blocked|paused|unavailable|not available|locked(?: out)?|suspended|throttled|disabled"
-    r"|rejected|used up|out of|no more|unable|can(?:no|['’])?t|restricted|cool-?down|cooling down|spent|banned"
+    r"|rejected|used up|out of|no more|unable|can(?:no|['’])?t|restricted|cool-?down|cooling down|spent|banned|caps?|messages|credits"
 )
 PREPOSITION: Final = (
     r"(?P<duration>in|dans|nach|через|dentro de|for|another|~|≈|about|approximately|around|roughly|под|após|après|خلال|за|tra|om|sau|dalam)"
@@ -47,6 +47,6 @@ FINAL: Final = (
     r"|erneut"
 )
 LIMIT: Final = (
-    r"limit|quota|usage|credits?\b|allowance|messages|exhausted|exceeded|requests|l[ií]mite|too many|throttl|cuota|\bcota|kontingent|nutzung|лимит|квот"
+    r"limit|quota|usage|credits?\b|allowance|messages|exhausted|exceeded|requests|budget|capacity|\bcaps?\b|your plan|l[ií]mite|too many|throttl|cuota|\bcota|kontingent|nutzung|лимит|квот"
     r"|额度|限额|限額|配额|上限|限制|用量|频率|次数|制限|한도|할당량|사용량|الحد"
 )

@@ -36,7 +36,7 @@ _MONTHS: Final = (
 )
 # What looks like a point in time, or a part of one. Patterns that begin with a digit are found fast.
 _DIGITS: Final = LazyPattern(
-    r"\d(?::\d\d|\s?[aApP]\.?\s?[mM]\b|\d{9}|[-/.]\d\d?[-/.]\d|(?:st|nd|rd|th)\b|\s?[hH]\d\d\b|\s?h\b|\s?[Uu]hr|[年点點時시月월]"
+    r"\d(?::\d\d|/\d\d\b|\s?[aApP]\.?\s?[mM]\b|\d{9}|[-/.]\d\d?[-/.]\d|(?:st|nd|rd|th)\b|\s?[hH]\d\d\b|\s?h\b|\s?[Uu]hr|[年点點時시月월]"
     rf"|\.?\s(?:of\s|de\s)?(?:{_MONTHS.replace(' ', '|')}))"
 )
 _DAY_NAMES: Final = (
@@ -81,7 +81,7 @@ def reset_wait(text: str, now: float, zone: tzinfo | None) -> float | None:
 
 
 _FIELD: Final = LazyPattern(
-    r"(?:reset|retry_at|available_at|until)[\w-]{0,24}\\{0,8}[\"']\s?:\s?\\{0,8}[\"']?(?=\d{10}|20\d\d-\d\d-\d\d[T ]\d\d)"
+    r"(?:reset|retry_at|available_at|until)[\w-]{0,24}(?:\\{0,8}[\"']\s?:|=)\s?\\{0,8}[\"']?(?=\d{10}|20\d\d-\d\d-\d\d[T ]\d\d)"
     r"|limit reached\|(?=\d{10})",
     re.IGNORECASE,
 )
@@ -118,7 +118,8 @@ def _sentence_time(text: str, now: float, zone: tzinfo | None) -> float | None:
 
 # Services in China write the time of their place without its zone: "您的限额将在 2026-08-25 07:41:44 重置".
 _CHINESE: Final = LazyPattern(
-    r"[\u4e00-\u9fff]{2}|\b13(?:08|10|16|17)\b.{0,60}limit|Usage limit reached for \d{1,2} hour\b", re.IGNORECASE
+    r"[\u4e00-\u9fff]{2}|\b13(?:08|10|16|17)\b.{0,60}limit|Usage limit reached for \d{1,2} hour\b|Weekly/Monthly Limit Exhausted",
+    re.IGNORECASE,
 )
 
 

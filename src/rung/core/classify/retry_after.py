@@ -44,22 +44,23 @@ def _parse_number(value: str, unit: float) -> float | None:
 
 # Marker (its first letter is left out, so that case does not matter), endings as a field name, endings in a sentence.
 _WAIT_HINTS: Final = (
-    ("etry", ("Delay", "_delay", "_after", "After"), (" after ", " in ")),
+    ("etry", ("Delay", "_delay", "_after", "After", "_in", "In"), (" after ", " in ")),
     (
         "eset",
-        ("s_in_seconds", "_after", "Delay", "sInSeconds", "_in_seconds"),
+        ("s_in_seconds", "_after", "Delay", "sInSeconds", "_in_seconds", "_in", "s_in", "In", "sIn"),
         (" in ", "s in ", " after ", "s after "),
     ),
     ("gain", (), (" in ", " after ")),
-    ("ait ", (), ("", "for ")),
+    ("ait", ("_seconds", "_time", "Seconds", "Time", "_s"), (" ", " for ")),
     ("等待", (), ("",)),
     ("stimated", ("_time",), ()),
 )
 _LIMIT_WORDS: Final = (
-    "imit", "ímite", "uota", "sage", "redit", "llowance", "xceeded", "xhausted", "oo many", "hrottl", "ontingent", "имит", "вот", "限", "额度",
+    "imit", "apacity", "essages", "equests", "udget", " cap", "ímite", "uota", "sage", "redit", "llowance", "xceeded", "xhausted", "oo many", "hrottl", "ontingent", "имит", "вот", "限", "额度",
     "配额", "上限", "한도",
 )  # fmt: skip
 _MAX_CHARS: Final = 5_000
+_FIRST_TIMESTAMP: Final = 1_000_000_000.0  # a larger number is a time
 _FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)([a-z]?)")
 _PROTO_SECONDS: Final = LazyPattern(r"\s?\{\s{0,12}seconds:\s?(\d{1,9})")  # Google's errors in protobuf text
 
@@ -110,12 +111,33 @@ def _wait_in_sentence(text: str, word: str, followers: tuple[str, ...]) -> float
     return None
 
 
+_KEY_VALUE: Final = LazyPattern(
+    r"(?:resets?|retry|wait|cooldown)(?:_\w{1,16})?=(\d{1,9}(?:\.\d{1,6})?)(?![\d.:-])(ms|[smhd])?"
+)
+_COUNTED: Final = LazyPattern(r"\d{1,3}(?:/| of )\d{1,3}\b")
+_COUNT_REACH: Final = 50
+
+
 def _wait_in_limit(text: str) -> float | None:
     """Return the wait that a sentence about a limit names in any other form, or that a client announces for it."""
     if not any(word in text for word in _LIMIT_WORDS):
         return None
     at = text.rfind("etrying in ")
+    if at >= 0 and _COUNTED.search(text, at, at + _COUNT_REACH):
+        return None  # "Retrying in 26 s (attempt 5/10)" is the client's own backoff
     seconds = None if at < 0 else parse_duration(text, at + len("etrying in "))
+    if seconds is None:
+        seconds = _wait_in_key_value(text)
     if seconds is None:
         seconds = reopening_wait(text if len(text) <= _MAX_CHARS else text[-_MAX_CHARS:])
     return seconds
+
+
+def _wait_in_key_value(text: str) -> float | None:
+    """Return the wait of "resets_in=3600s" in a line of keys and values."""
+    found = _KEY_VALUE.search(text)
+    if found is None:
+        return None
+    if found[2]:
+        return parse_duration(text, found.start(1))
+    return plausible(float(found[1])) if float(found[1]) < _FIRST_TIMESTAMP else None

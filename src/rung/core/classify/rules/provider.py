@@ -248,6 +248,8 @@ LIMITS: Final = (
             "usage limit/limits", "usage cap", "spend/spending/budget limit", "billing hard limit", "billing not active",
             "plan and billing", "payment required", "enable billing", "billing to be enabled", "billing account * disabled/closed",
             "extra usage", "plan limit/limits", "exceed/exceeds/exceeded quota limits", "exhausted * quota", "quota * exhausted", "5 hour limit/quota/usage/cap", "daily/weekly/monthly limit/quota/cap reached/exceeded/exhausted",
+            "hourly/daily/weekly/monthly request/requests/message/messages/credit/token/usage limit/quota reached/exceeded/exhausted", "you have/youve reached the limit", "out of * messages",
+            "exceeded/reached/used/exhausted your * allowance", "the limits reset", "your limit/limits/quota resets/refreshes/renews",
             "hour/5hour limit reached", "session limit", "free usage exceeded", "out of codex messages", "limite de mensagens", "limit/limits will reset", "reached your daily/monthly * limit/quota", "subscription * expired/inactive/required",
             "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted",
             "quota * exhausted/used", "account is not active", "free tier * exceeded/exhausted", "余额不足", "欠费",
@@ -474,7 +476,7 @@ AVAILABILITY: Final = (
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
             "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "^typeerror terminated", "^terminated$",
         ),
-        except_if=("error sending request",),  # then it never began
+        except_if=("error sending request", "rate limited"),  # then it never began, or a limit is the reason
     ),
     ClassifyRule(
         id="tool-unreached",
@@ -616,6 +618,83 @@ REQUEST: Final = (
         message_has=("internal server error", "bad gateway", "internal error", "server had an error", "unexpected error * internal", "something went wrong on our"),
         except_if=("bad request",),
         status=SERVER_FAULT_STATUSES,
+    ),
+)  # fmt: skip
+
+_LIMIT_IS_OVER: Final = (
+    "limit/limits/quota/cap/allowance/credits/messages/requests/usage/budget/capacity reached/exceeded/exhausted/depleted/spent/gone",
+    "limit/limits/quota/cap/allowance/credits/messages/requests/budget is/are/has/have/been used/reached/exceeded/exhausted/depleted/spent/gone",
+    "reached/exceeded/hit/exhausted/used/spent your/the/its/all/today * limit/limits/quota/cap/allowance/credits/messages/requests/usage/budget/queries",
+    "credits/messages/requests/quota/queries used",
+    "used all",
+    "used up",
+    "run/ran out of",
+    "maxed out",
+    "no messages/credits/requests/usage/quota left/remaining",
+    "no remaining messages/credits/requests/usage/quota",
+    "usage is exhausted",
+    "usage 100",
+    "out of usage/requests/messages/quota",
+)
+_REOPENS: Final = (
+    "reset",
+    "refresh",
+    "renew",
+    "replenish",
+    "again",
+    "available",
+    "come back",
+    "resume",
+    "unlock",
+    "restore",
+    "wait",
+)
+_AT_A_TIME: Final = (
+    "resets", "reset at", "reset on", "refreshes", "refresh at", "refresh on", "renews", "renew on", "replenish", "again at", "again on", "again after", "resume at",
+    "resume on", "back at", "back on", *(f"until {start}" for start in ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "jan", "feb", "mar", "apr", "may", "jun",
+    "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun", "tomorrow", "midnight")),
+)  # fmt: skip
+_OTHER_LIMITS: Final = (
+    "context",
+    "too long",
+    "max tokens",
+    "file size",
+    "disk quota",
+    "recursion",
+    "open files",
+    "connection limit",
+)
+
+# Sentences of a plan that no other rule knows: a limit is over, and it says when it reopens.
+REOPENING: Final = (
+    ClassifyRule(
+        id="limit-reopens-soon",
+        kind=Kind.RATE_LIMIT,
+        retryable=True,
+        why="The message names a limit that is over and reopens within the hour.",
+        example=Evidence(text="Message cap reached, available again in 12 minutes"),
+        message_has=_LIMIT_IS_OVER,
+        contains=_REOPENS,
+        wait_under=3_600.0,
+    ),
+    ClassifyRule(
+        id="limit-reopens-later",
+        kind=Kind.QUOTA_EXHAUSTED,
+        why="The message names a limit of a plan that is over, and a wait of an hour or more.",
+        example=Evidence(text="You've used all of your messages for today. Come back in 5 hours."),
+        message_has=_LIMIT_IS_OVER,
+        contains=_REOPENS,
+        wait_over=3_599.0,
+        except_if=_OTHER_LIMITS,
+    ),
+    ClassifyRule(
+        id="limit-reopens-at",
+        kind=Kind.QUOTA_EXHAUSTED,
+        why="The message names a limit of a plan that is over, and when it reopens.",
+        example=Evidence(text="All premium credits used. Your credits refresh on Aug 1."),
+        message_has=_LIMIT_IS_OVER,
+        contains=_AT_A_TIME,
+        except_if=_OTHER_LIMITS,
     ),
 )  # fmt: skip
 
