@@ -9,9 +9,9 @@ import pytest
 
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Kind
-from tests.core.classify.limit_wordings import CONFIRMING, FRESH, HELD_OUT, NOT_READ, TUNED, Wording
+from tests.core.classify.limit_wordings import CONFIRMING, FRESH, HELD_OUT, NOT_READ, SECOND, TUNED, Wording
 
-WORDINGS = (*TUNED, *HELD_OUT, *CONFIRMING, *FRESH)
+WORDINGS = (*TUNED, *HELD_OUT, *CONFIRMING, *FRESH, *SECOND)
 LIMITS = {Kind.RATE_LIMIT, Kind.QUOTA_EXHAUSTED}
 
 

@@ -175,6 +175,9 @@ OTHER_TIMES = [
     "usage limit resets at 16:30 IST",
     "usage limit resets at 2026-07-13 16:30:00",
     "usage limit resets Dec 24",
+    "rate limit exceeded, retry 3 of 5 after 20 tries",
+    "rate limit exceeded\n  Retrying in 26 seconds… (attempt 5/10)",
+    "limits reset on 07/08",
 ]
 
 

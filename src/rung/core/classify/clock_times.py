@@ -45,11 +45,11 @@ def parse_time(
         there = _leading_zone(text, start)
         if there is not None:
             zone, start = there
-        day, is_iso, end = read_day(text, start, american=american)
-        clock, end = _read_clock(text, end, day)
+        day, is_iso, day_end = read_day(text, start, american=american)
+        clock, end = _read_clock(text, day_end, day)
         if clock is None:
             return None
-        zone = read_zone(text, end, iso_zone if is_iso and there is None else zone)
+        zone = read_zone(text, end, iso_zone if is_iso and end > day_end and there is None else zone)
         if day is None:
             day = _day_behind(text, end)
         return None if zone is None else _resolve(day, clock, now, zone)

@@ -61,7 +61,7 @@ _LIMIT_WORDS: Final = (
 )  # fmt: skip
 _MAX_CHARS: Final = 5_000
 _FIRST_TIMESTAMP: Final = 1_000_000_000.0  # a larger number is a time
-_FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)([a-z]?)")
+_FIELD_VALUE: Final = LazyPattern(r"(\w{0,12})\\*[\"']?\s?:\s*\\*[\"']?(-?\d{1,12}(?:\.\d{1,9})?)([a-z]?)")
 _PROTO_SECONDS: Final = LazyPattern(r"\s?\{\s{0,12}seconds:\s?(\d{1,9})")  # Google's errors in protobuf text
 
 

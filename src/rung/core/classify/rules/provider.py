@@ -251,7 +251,7 @@ LIMITS: Final = (
             "hourly/daily/weekly/monthly request/requests/message/messages/credit/token/usage limit/quota reached/exceeded/exhausted", "you have/youve reached the limit", "out of * messages",
             "exceeded/reached/used/exhausted your * allowance", "the limits reset", "your limit/limits/quota resets/refreshes/renews",
             "hour/5hour limit reached", "session limit", "free usage exceeded", "out of codex messages", "limite de mensagens", "limit/limits will reset", "reached your daily/monthly * limit/quota", "subscription * expired/inactive/required",
-            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted",
+            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted", "credits have been used",
             "quota * exhausted/used", "account is not active", "free tier * exceeded/exhausted", "余额不足", "欠费",
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "individual quota reached", "no quota", "any credits", "no credits",
             "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits",
