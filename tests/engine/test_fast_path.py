@@ -267,7 +267,7 @@ class Opening(Breaker):
         state = self.state
         if self.armed:
             self.armed = False
-            self._open(EPOCH + time.monotonic())
+            self._open(EPOCH + time.monotonic(), 30.0)
         return state
 
     @circuit.setter

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 # Delays that are short enough for tests.
-QUICK: dict[str, Any] = {"retries": 3, "backoff": {"base": 0.02, "cap": 0.1}}
+QUICK: dict[str, Any] = {"retries": 3, "patience": 0, "backoff": {"base": 0.02, "cap": 0.1}}
 # Timeouts that no good response reaches on a busy machine, and timeouts for upstreams that hang on purpose.
 TIMEOUTS = {
     "connect": 60.0,

@@ -139,6 +139,7 @@ _CHECKS: Final[dict[str, Callable[[str, Any], None]]] = {
     "clock": _object("a clock with `now`, `sleep` and `asleep`", "now", "sleep", "asleep"),
     "checkpoint": _object("a checkpoint with `take` and `restore`", "take", "restore"),
     "notes": _object("notes of a project with `read`, and a listener", "read", "__call__"),
+    "service_waits": _object("an object with `wait`", "wait"),
     "session": _instance("a rung.Session", Session),
     "journal": _journal,
     "breakers": _object("a rung.BreakerRegistry, or None for no breaker", "get"),

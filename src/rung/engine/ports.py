@@ -267,6 +267,24 @@ class DurableJournal(Protocol):
         ...
 
 
+class ServiceWait(NamedTuple):
+    """One wait of a call for a failing service. All times are those of the call's clock."""
+
+    key: str  # circuit of the service
+    began: float
+    due: float  # when the call, alone, would make its next attempt
+    until: float  # end of its patience
+    since: float  # when its incident began
+
+
+class ServiceWaits(Protocol):
+    """Waits of many calls for a failing service, so that they share its probes instead of each sending their own."""
+
+    def wait(self, waiting: ServiceWait, seconds: float) -> Awaitable[bool] | bool:
+        """Wait at most `seconds`. Return whether the call may make its next attempt, or its patience is over."""
+        ...
+
+
 class AttemptRecorder(Protocol):
     """Recorder of attempt results, so that a finished attempt is not made again after a crash."""
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Operator,
         ResultValidator,
         RungHandler,
+        ServiceWaits,
     )
     from rung.engine.session import Session
 
@@ -55,6 +56,7 @@ _RUN_ATTRIBUTE_PORTS: Final = (
     "session",
     "notes",
     "investigate",
+    "service_waits",
 )
 
 
@@ -72,6 +74,7 @@ class RunPorts(TypedDict, total=False):
     key           breaker key, or a function of the request; default: the model of each request, if it has one
     breakers      breaker registry; default: the one shared by the process; None: no circuit breaker
     retry_budget  retry budget; default: the one shared by the process; None: no limit on the retries of all calls together
+    service_waits lets the calls that wait for a failing service share its probes; default: each call sends its own
     incident_id   id of the incident; default: a new one
     clock, jitter sources of time and randomness, for tests
     """
@@ -87,6 +90,7 @@ class RunPorts(TypedDict, total=False):
     key: str | Callable[[Request | None], str]
     breakers: BreakerRegistry | None
     retry_budget: RetryBudget | None
+    service_waits: ServiceWaits | None
     incident_id: str
     clock: Clock
     jitter: Callable[[], float]

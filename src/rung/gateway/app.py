@@ -104,7 +104,9 @@ class GatewayApp:
         if not self.draining:
             status = 529
             message = f"{self.gateway.active_requests} requests in flight: concurrency limit reached"
-        return RequestRejected(status, message, retry_after=1, should_retry=True)
+        return RequestRejected(
+            status, message, retry_after=self.gateway.circuit_waits.busy_seconds(), should_retry=True
+        )
 
     def _check_key(self, call: Call) -> GatewayKey:
         """Return the key of a call, which may use its path and its project."""
@@ -132,7 +134,7 @@ class GatewayApp:
         spending = await admit(gateway, inbound)
         recorder = ResponseRecorder(send)
         proxied = gateway.new_proxied_call(inbound, recorder.send, spending)
-        monitor = ClientMonitor(proxied, receive, settings.header_hold_seconds, gateway.in_flight, recorder)
+        monitor = ClientMonitor(proxied, receive, gateway.in_flight, recorder)
         try:
             await handle(gateway, proxied)
         except asyncio.CancelledError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.gateway.client_timeout import answer_within
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
@@ -17,13 +19,15 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 _START_DELAY_SECONDS: Final = 0.05
+_PING_INTERVAL_SECONDS: Final = 15.0
 
 
 class ClientMonitor:
-    """Cancels a request's task when its client disconnects; sends pings at an interval."""
+    """Cancels a request's task when its client disconnects; sends pings at an interval while a stream is silent."""
 
     __slots__ = (
         "_disconnect_task",
+        "_holds_until",
         "_in_flight",
         "_loop",
         "_ping_interval",
@@ -40,7 +44,6 @@ class ClientMonitor:
         self,
         proxied: ProxiedCall,
         receive: Receive,
-        ping_interval: float,
         in_flight: InFlightRequests,
         recorder: ResponseRecorder,
     ) -> None:
@@ -52,7 +55,8 @@ class ClientMonitor:
         self._receive = receive
         self._in_flight = in_flight
         self._recorder = recorder
-        self._ping_interval = ping_interval
+        self._ping_interval = _PING_INTERVAL_SECONDS
+        self._holds_until = 0.0  # the headers of a stream are held until then, so that an error can have a status
         self._disconnect_task: asyncio.Task[None] | None = None
         self._ping_task: asyncio.Task[None] | None = None
         self.client_left = False
@@ -68,6 +72,12 @@ class ClientMonitor:
     def _start(self) -> None:
         self._in_flight.register(self._proxied.inbound, self._recorder)
         self._disconnect_task = self._loop.create_task(self._wait_for_disconnect())
+        settings = self._proxied.upstreams.settings
+        hold = settings.header_hold_seconds
+        if hold is None:
+            hold = answer_within(self._proxied.inbound.headers, settings.client_timeout_seconds)
+        self._holds_until = self._loop.time() + hold
+        self._ping_interval = max(_START_DELAY_SECONDS, min(hold, _PING_INTERVAL_SECONDS))
         self._timer = self._loop.call_later(self._ping_interval, self._ping)
 
     async def _wait_for_disconnect(self) -> None:
@@ -87,7 +97,8 @@ class ClientMonitor:
             self._task.cancel()
 
     def _ping(self) -> None:
-        self._ping_task = self._loop.create_task(self._proxied.ping())
+        if self._proxied.writer.headers_sent or self._loop.time() >= self._holds_until:
+            self._ping_task = self._loop.create_task(self._proxied.ping())
         self._timer = self._loop.call_later(self._ping_interval, self._ping)
 
 

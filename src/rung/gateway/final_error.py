@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.failures import Kind
+from rung.core.domain.failures import CIRCUIT_OPEN, Kind
 from rung.gateway import response as responses
 from rung.gateway.response import GatewayResponse
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
+    from rung.gateway.circuit_waits import CircuitWaits
     from rung.gateway.proxied_call import ProxiedCall
 
 _OK: Final = 200
 _JSON: Final = (b"content-type", b"application/json")
 
 
-async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
-    """End the client response after a failed recovery; prefer a partial answer over an error."""
+async def send_final_error(proxied: ProxiedCall, failure: Failure, waits: CircuitWaits, circuit: str) -> None:
+    """End the client response after a failed recovery; prefer a partial answer over an error.
+
+    `circuit` is that of the model that the client asked for.
+    """
     writer, wire = proxied.writer, proxied.inbound.wire
     if writer.finished:
         return
     failure = _own_failure(proxied, failure)
+    if failure.evidence.code == CIRCUIT_OPEN and proxied.last_response is None:
+        proxied.last_response = waits.last_error(circuit)
     status = responses.status_for(failure.kind)
     if proxied.native_end:
         await writer.write(proxied.native_end, last=True)
@@ -36,12 +42,15 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure) -> None:
         stream = proxied.stream or wire.splice()
         await writer.write(stream.error_event(status, failure.headline(500)), last=True)
     else:
-        await writer.reply(_final_response(proxied, failure, status))
+        await writer.reply(_final_response(proxied, failure, status, waits.retry_after(circuit)))
 
 
 def _own_failure(proxied: ProxiedCall, failure: Failure) -> Failure:
     """Return the failure of the model that the client asked for, if the last one is that of another model."""
     own = proxied.own_error
+    if own is not None and failure.evidence.code == CIRCUIT_OPEN:
+        proxied.last_response = own.response
+        return classify(own.evidence)
     if own is None or proxied.last_response in (None, own.response):
         return failure
     if proxied.error_responses and proxied.last_response is not proxied.error_responses[-1]:
@@ -50,7 +59,7 @@ def _own_failure(proxied: ProxiedCall, failure: Failure) -> Failure:
     return classify(own.evidence)
 
 
-def _final_response(proxied: ProxiedCall, failure: Failure, status: int) -> GatewayResponse:
+def _final_response(proxied: ProxiedCall, failure: Failure, status: int, wait: int) -> GatewayResponse:
     last = proxied.last_response
     if failure.kind is Kind.INVALID_REQUEST and len(proxied.error_responses) > 1:
         last = proxied.error_responses[0]  # report the error for the client's own request, not for a rewritten one
@@ -58,4 +67,4 @@ def _final_response(proxied: ProxiedCall, failure: Failure, status: int) -> Gate
         last = responses.upstream_error(proxied.inbound.wire, status, failure.headline(500))
     if last.status == 0:  # from an error event, which has no status
         last = last._replace(status=failure.evidence.status or status)
-    return responses.with_retry_advice(last, failure)
+    return responses.with_retry_advice(last, failure, wait)

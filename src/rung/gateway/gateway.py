@@ -13,6 +13,7 @@ from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
 from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
+from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from rung.store.settings import StoredSetting
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
-BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0)
+BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=30.0)
 RETRY_COST_TOKENS: Final = 2
 _BACKGROUND_INTERVAL_SECONDS: Final = 1.0
 MAX_CIRCUITS: Final = 5_000  # clients choose the names of models and credentials
@@ -71,6 +72,7 @@ class Gateway:
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS, per_call=1, initial=500, per_second=0)
         self.sessions = SessionTable(settings.sticky_seconds)
         self.route_probe = RouteProbe(settings.probe_seconds, self.clock.now)
+        self.circuit_waits = CircuitWaits(self.breakers, self.clock.now)
         self.in_flight = InFlightRequests()
         self.accounting = Accounting(journal, log, spans=settings.otel)
         self.metrics = self.accounting.metrics
@@ -184,7 +186,7 @@ class Gateway:
     def _has_no_fallback(self, inbound: InboundRequest) -> bool:
         """Return whether neither another model nor another upstream is configured."""
         one_upstream = len(self.settings.of_wire(inbound.wire.upstream)) <= 1
-        return one_upstream and len(self.policy(inbound.project).models) <= 1
+        return one_upstream and all(model.name == inbound.model for model in self.policy(inbound.project).models)
 
     def policy(self, project: str) -> Policy:
         """Return the policy of a project."""

@@ -12,10 +12,12 @@ from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text,
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import AttemptFailed
 from rung.core.domain.failures import Kind
+from rung.core.recovery.patience import is_passing
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
 from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
+from rung.gateway.client_timeout import answer_within
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
@@ -72,7 +74,7 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
             return
         if first is not None:
             first = first._replace(dollars=proxied.spending.dollars)
-    await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge)
+    await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge, now)
 
 
 def _session(gateway: Gateway, inbound: InboundRequest, now: float) -> Session | None:
@@ -99,15 +101,15 @@ def _inspect_request(proxied: ProxiedCall) -> DetectorResult | None:
 
 
 async def _recover(
-    gateway: Gateway, proxied: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str
+    gateway: Gateway, proxied: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str, began: float
 ) -> None:
-    """Recover a request whose first attempt failed or was not made."""
+    """Recover a request whose first attempt failed or was not made. It was received when it `began`."""
     inbound, spending = proxied.inbound, proxied.spending
-    policy = gateway.policy_for(inbound, proxied.upstreams.settings, spending.dollars)
+    policy = _as_patient_as_client(gateway, proxied, began)
     summary_model = proxied.upstreams.settings.summary_model
     summarise = partial(_summarise, gateway, proxied) if summary_model and inbound.may_use(summary_model) else None
     rewriter = BodyRewriter(proxied, policy, summarise)
-    progress = _Progress(proxied, policy)
+    progress = _Progress(gateway, proxied, policy)
     request = rewriter.first
     was_attempted = first is not None and first.ended > first.began
     if session.model and session.model != inbound.model and not was_attempted:
@@ -139,6 +141,7 @@ async def _recover(
         journal=gateway.journal_for(inbound),
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,
+        service_waits=gateway.circuit_waits,
         key=lambda changed: gateway.breaker_key(inbound, changed.model, changed.agent) if changed is not None else "",
     )
     progress.note()
@@ -150,17 +153,26 @@ async def _recover(
         note_success(gateway, inbound, session, progress.incident)
     if not outcome.ok:
         assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
-        await send_final_error(proxied, outcome.failure)
+        await send_final_error(proxied, outcome.failure, gateway.circuit_waits, route_of(gateway, inbound))
     elif outcome.value is not None and not proxied.writer.finished:
         await proxied.reply(outcome.value)
 
 
+def _as_patient_as_client(gateway: Gateway, proxied: ProxiedCall, began: float) -> Policy:
+    """Return the policy of a request. It waits for a failing upstream no longer than the client waits for an answer."""
+    inbound, settings = proxied.inbound, proxied.upstreams.settings
+    policy = gateway.policy_for(inbound, settings, proxied.spending.dollars)
+    answer_by = began + answer_within(inbound.headers, settings.client_timeout_seconds)
+    return policy.replace(patience=max(0.0, min(policy.patience, answer_by - gateway.clock.now())))
+
+
 class _Progress:
-    """Recovery listener that keeps the x-rung-* response headers up to date."""
+    """Recovery listener: keeps the x-rung-* response headers, and the last error of each circuit, up to date."""
 
     incident: Incident
 
-    def __init__(self, proxied: ProxiedCall, policy: Policy) -> None:
+    def __init__(self, gateway: Gateway, proxied: ProxiedCall, policy: Policy) -> None:
+        self._gateway = gateway
         self._proxied = proxied
         self._rungs = policy.ladder.rungs
 
@@ -168,6 +180,9 @@ class _Progress:
         self.incident = incident
         if isinstance(event, AttemptFailed):
             self._proxied.spending.cancelled_dollars = 0.0  # the event has recorded them
+            response = self._proxied.last_response
+            if event.made and response is not None and is_passing(event.failure):
+                self._gateway.circuit_waits.record_error(circuit_of(self._gateway, self._proxied, incident), response)
         self.note()
 
     def note(self) -> None:
@@ -180,6 +195,12 @@ class _Progress:
             "failure": str(incident.failure.kind) if incident.failure is not None else "",
             "model": model if model != self._proxied.inbound.model else "",
         }
+
+
+def circuit_of(gateway: Gateway, proxied: ProxiedCall, incident: Incident) -> str:
+    """Return the circuit of the attempt that was made last."""
+    request = incident.request
+    return "" if request is None else gateway.breaker_key(proxied.inbound, request.model, request.agent)
 
 
 async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:

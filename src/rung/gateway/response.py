@@ -48,6 +48,7 @@ _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.RESOURCE_EXHAUSTED: 502,
 }
 _SHOULD_RETRY: Final = b"x-should-retry"
+_RETRY_AFTER: Final = (b"retry-after", b"retry-after-ms")
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^\x20-\x7e]+")
 _MAX_VALUE_CHARACTERS: Final = 200
 
@@ -95,19 +96,22 @@ def upstream_error(wire: WireFormat, status: int, message: str) -> GatewayRespon
     return GatewayResponse(status, [(b"content-type", b"application/json")], body)
 
 
-def with_retry_advice(response: GatewayResponse, failure: Failure) -> GatewayResponse:
+def with_retry_advice(response: GatewayResponse, failure: Failure, wait: int = 0) -> GatewayResponse:
     """Return the final error with what a client needs for its own retries.
 
-    After trouble that passes nothing is said against them, and the wait is named if it is known. Otherwise repeating the
-    request cannot help.
+    After trouble that passes nothing is said against them, and the wait is named if it is known: that of the upstream, or
+    `wait`, the seconds until the gateway tries the upstream again. Otherwise repeating the request cannot help.
     """
     headers = response.headers
     if not is_passing(failure):
         kept = [header for header in headers if header[0] != _SHOULD_RETRY]
         return response._replace(headers=[*kept, (_SHOULD_RETRY, b"false")])
-    if failure.retry_after is None or any(name == b"retry-after" for name, _ in headers):
+    if wait > 0:
+        headers = [header for header in headers if header[0] not in _RETRY_AFTER]  # it was sent some time ago
+    elif failure.retry_after is None or any(name in _RETRY_AFTER for name, _ in headers):
         return response
-    return response._replace(headers=[*headers, (b"retry-after", str(int(failure.retry_after) + 1).encode())])
+    seconds = max(wait, 0 if failure.retry_after is None else int(failure.retry_after) + 1)
+    return response._replace(headers=[*headers, (b"retry-after", str(seconds).encode())])
 
 
 def rejection(wire: WireFormat, error: RequestRejected) -> GatewayResponse:

@@ -44,9 +44,9 @@ DEFAULT_PORT: Final = 8484
 # Defaults of a gateway's policy; the policy file overrides them.
 DEFAULT_POLICY: Final[Mapping[str, Any]] = {
     "ladder": "call",
-    "retries": 8,  # if every third call fails, three retries would still let one request in a hundred fail
     "attempts": 20,
     "seconds": 3_600.0,
+    "patience": 3_600.0,  # at most as long as the client of the call waits
     "sticky": "session",
     "backoff": {"base": 0.5, "cap": 8.0},
 }
@@ -197,8 +197,17 @@ class GatewaySettings:
         default_factory=dict,
     )
     buffer_tool_calls: bool = setting(FLAG, "Send a tool call only when it is complete.", default=True)
-    header_hold_seconds: float = setting(
-        SECONDS, "Longest time a stream's headers are held; then pings follow.", default=15.0
+    client_timeout_seconds: float = setting(
+        POSITIVE_SECONDS,
+        "How long a client waits for an answer, if its headers do not say it. A call waits for a failing upstream as long, "
+        "and no longer than the policy's `patience`.",
+        default=285.0,
+    )
+    header_hold_seconds: float | None = setting(
+        optional(SECONDS),
+        "Longest time a stream's headers are held; then pings follow, and an error can no longer have a status. Left out: "
+        "as long as the client waits.",
+        default=None,
     )
     intentional_max_tokens: int = setting(
         WHOLE, "A `max_tokens` up to this is intentional: an answer that ends at it is not resumed.", default=256

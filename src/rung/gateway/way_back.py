@@ -76,6 +76,8 @@ def note_success(gateway: Gateway, inbound: InboundRequest, session: Session, in
     """After a successful recovery: note whether the own model served it, or was left because of an outage."""
     if incident.request is not None and incident.request.model == inbound.model:
         gateway.route_probe.mark_healthy(route_of(gateway, inbound))
-    elif session.model != inbound.model and any(each.kind in INFRASTRUCTURE_KINDS for each in incident.failures):
-        gateway.sessions.mark_left(inbound)
-        gateway.route_probe.mark_failed(route_of(gateway, inbound))
+    elif any(each.kind in INFRASTRUCTURE_KINDS for each in incident.failures):
+        gateway.circuit_waits.record_rescue(route_of(gateway, inbound))
+        if session.model != inbound.model:
+            gateway.sessions.mark_left(inbound)
+            gateway.route_probe.mark_failed(route_of(gateway, inbound))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -111,13 +112,28 @@ def test_another_model_comes_first() -> None:
 
 
 def test_after_a_failed_handover_the_first_model_is_waited_for() -> None:
-    """If the other model fails, too, the model that was asked for gets the requests after the waits."""
+    """If the other model fails, too, the first request after each wait is for the model that was asked for."""
     wall = Wall(FakeClock(), 120)
     outcome = recovered(wall, patience=280, models=["a", "b"])
     assert (outcome.status, outcome.model) == (rung.Status.RECOVERED, "a")
-    after = [model for _, model in wall.calls]
-    assert "b" in after
-    assert set(after[after.index("b") + 4 :]) == {"a"}
+    after = "".join(model for _, model in wall.calls)
+    assert re.fullmatch("a{4}b{4}(ab)+a", after)
+
+
+def test_a_model_that_is_back_first_takes_over() -> None:
+    """While the first model is waited for, the other one is tried again after each wait, and serves the call once it is back."""
+    clock = FakeClock()
+    first, second = Wall(clock, 3_000), Wall(clock, 120)
+
+    def attempt(request: rung.Request) -> str:
+        return (first if request.model == "a" else second)(request)
+
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x", model="a"), clock=clock, jitter=lambda: 0.5,
+        policy=rung.policy("call", patience=280, models=["a", "b"]),
+    )  # fmt: skip
+    assert (outcome.status, outcome.model) == (rung.Status.RECOVERED, "b")
+    assert clock.now() < second.ends + 60
 
 
 def test_a_hint_is_kept_and_a_longer_one_than_the_patience_ends_it() -> None:

@@ -17,7 +17,7 @@ from rung.core.classify.error_readers import reader_for
 from rung.core.classify.redaction import redacted, redacted_headers
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.domain.errors import AttemptError, AttemptStalled, AttemptTimeout, CircuitOpenError
-from rung.core.domain.failures import NO_HEADERS, Evidence, Kind, Phase
+from rung.core.domain.failures import CIRCUIT_OPEN, NO_HEADERS, Evidence, Kind, Phase
 
 TEXT_LIMIT: Final = 65_536  # characters kept of a body: its head and its tail
 CODE_LIMIT: Final = 200
@@ -183,7 +183,7 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     if isinstance(attached, Evidence):
         return attached
     if isinstance(error, CircuitOpenError):
-        return Evidence(text=str(error), code="circuit_open", finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
+        return Evidence(text=str(error), code=CIRCUIT_OPEN, finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
     if isinstance(error, AttemptStalled):
         return Evidence(text=str(error), finding=Kind.STALLED, phase=Phase.LIMIT)
     if isinstance(error, AttemptTimeout):

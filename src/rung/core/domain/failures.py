@@ -104,8 +104,11 @@ TRANSIENT: Final = frozenset(GROUPS["transient"])
 # provider can help.
 PROVIDER_KINDS: Final = frozenset({Kind.RATE_LIMIT, Kind.OVERLOADED, Kind.SERVER_ERROR, Kind.NETWORK, Kind.TIMEOUT})
 
+# Code of the evidence of an attempt that an open circuit rejected.
+CIRCUIT_OPEN: Final = "circuit_open"
+
 # Failures that pass by themselves while nothing changes but the time.
-PASSING_KINDS: Final = PROVIDER_KINDS | {Kind.SERVICE_DOWN}
+PASSING_KINDS: Final = PROVIDER_KINDS | {Kind.SERVICE_DOWN, Kind.STREAM_INTERRUPTED}
 
 # Failures by a limit or a load that may name the time at which it reopens.
 LIMIT_KINDS: Final = frozenset(

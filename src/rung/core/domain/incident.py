@@ -51,6 +51,7 @@ class Incident:
     digests: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
+    handover_rungs: frozenset[int] = frozenset()  # rungs that handed over
 
     rung: int = -1  # the highest rung used, retry rungs excepted
     tries_used: Mapping[int, int] = _EMPTY  # tries by rung during the whole incident
@@ -196,11 +197,19 @@ class Incident:
             self.path = (*self.path, rung)
 
     def _wait_for_service(self, until: float) -> None:
-        """Count a wait. After a failed handover the first model is waited for: it is the one that was asked for."""
+        """Count a wait. After a failed handover the first model is waited for: it is the one that was asked for.
+
+        The others may be back as well, so handovers are possible again.
+        """
         self.waits += 1
         self.patient_until = until
-        if self.handed_over and self.request is not None and self.first_request is not None:
-            self.request = self.request.replace(model=self.first_request.model, agent=self.first_request.agent)
+        first = self.first_request
+        if self.request is None or first is None or not self.handover_rungs:
+            return
+        self.request = self.request.replace(model=first.model, agent=first.agent)
+        self.digests = frozenset((self.request.digest(),))
+        self.models, self.agents = frozenset((first.model,)), frozenset((first.agent,))
+        self.tries_used = {rung: tries for rung, tries in self.tries_used.items() if rung not in self.handover_rungs}
 
     def _park(self, at: float, until: float) -> None:
         """Park the request of the model and agent whose limit reopens at this time."""
@@ -236,8 +245,10 @@ class Incident:
             self._end_park(event.at)
 
     def _count_probe(self) -> None:
-        """Count an attempt that was made after a wait for a failing service or a limit."""
-        if isinstance(self.decision, ev.Repeat) and self.decision.until is not None:
+        """Count an attempt that was made after a wait for a failing service or a limit, or a handover after it."""
+        if isinstance(self.decision, ev.HandOver) or (
+            isinstance(self.decision, ev.Repeat) and self.decision.until is not None
+        ):
             self.probes += 1
 
     def _count_try(self, decision: ev.Decision) -> None:
@@ -250,6 +261,7 @@ class Incident:
             self.resumed_elsewhere = self.failure is not None and is_resumable(self.failure)
             self.models |= {decision.model}
             self.agents |= {decision.agent}
+            self.handover_rungs |= {decision.rung}
         if not isinstance(decision, ev.Finish):
             self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
             self.active_decision = decision

@@ -46,10 +46,11 @@ class BreakerSettings:
 
     The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. A
     call that takes longer than `slow` seconds counts as failed (None: never). The circuit stays open for `pause`
-    seconds; then one probe is admitted. A probe without a result after `probe` seconds is replaced by the next one.
+    seconds; then one probe is admitted. The pause doubles with each failed probe, up to `max_pause` (None: it stays the
+    same). A probe without a result after `probe` seconds is replaced by the next one.
     With `enabled=False` it never opens. Calls in flight count as not failed, but never for so many that a service whose
-    calls all fail would not open it: quick failures end before slow successes do. The default `minimum` keeps a burst of quick failures among slow successes from
-    opening it.
+    calls all fail would not open it: quick failures end before slow successes do. The default `minimum` keeps a burst of
+    quick failures among slow successes from opening it.
     """
 
     rate: float = 0.5
@@ -59,6 +60,7 @@ class BreakerSettings:
     probe: float = 60.0
     slow: float | None = None
     enabled: bool = True
+    max_pause: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
@@ -68,8 +70,10 @@ class BreakerSettings:
         for key in ("window", "pause", "probe"):
             if not getattr(self, key) > 0:
                 raise ConfigError(f"breaker.{key}", getattr(self, key), "seconds, more than 0")
-        if self.slow is not None and not self.slow > 0:
-            raise ConfigError("breaker.slow", self.slow, "seconds, more than 0, or left out")
+        for key in ("slow", "max_pause"):
+            value = getattr(self, key)
+            if value is not None and not value > 0:
+                raise ConfigError(f"breaker.{key}", value, "seconds, more than 0, or left out")
 
 
 class Permit(NamedTuple):
@@ -89,9 +93,11 @@ class Breaker:
         "_recheck_at",
         "calls",
         "circuit",
+        "closed_at",
         "counters",
         "fast_path_thread",
         "generation",
+        "pause",
         "probing_since",
         "reopens_at",
         "settings",
@@ -103,6 +109,8 @@ class Breaker:
         self.circuit = _CLOSED
         self.generation = 0
         self.reopens_at = 0.0
+        self.closed_at = -math.inf  # the last successful probe
+        self.pause = self.settings.pause  # of the next opening
         self.probing_since: float | None = None
         # Infinity instead of None, so that the hot path needs one comparison only.
         self.slow = math.inf if self.settings.slow is None else self.settings.slow
@@ -137,6 +145,21 @@ class Breaker:
             if self._failures_until_check <= 0 or now >= self._recheck_at:
                 with self._lock:
                     self._evaluate(now)
+
+    def open_if_failing(self, since: float, now: float, pause: float) -> None:
+        """Open the circuit for `pause` seconds if it is closed and no call has succeeded since a time."""
+        with self._lock:
+            has_success = self.closed_at >= since or any(at >= since for at in tuple(self.calls))
+            if self.circuit is _CLOSED and self.settings.enabled and not has_success:
+                self._open(now, pause)
+
+    def seconds_until_probe(self, now: float) -> float:
+        """Return the seconds until an open circuit may admit a probe, if none is running; 0: now."""
+        if self.circuit is _CLOSED:
+            return 0.0
+        reopens_at = self.reopens_at if self.circuit is CircuitState.OPEN else now
+        lease_ends = now if self.probing_since is None else self.probing_since + self.settings.probe
+        return max(0.0, reopens_at - now, lease_ends - now)
 
     def rate(self, now: float) -> tuple[float, int]:
         """Return the share of failed calls within the window, and the number of calls in it."""
@@ -188,9 +211,11 @@ class Breaker:
         self.probing_since = None
         # After a neutral result the next caller becomes the probe.
         if verdict is _BAD:
-            self._open(now)
+            if self.settings.max_pause is not None:
+                self.pause = min(2 * self.pause, self.settings.max_pause)
+            self._open(now, self.pause)
         elif verdict is _GOOD:
-            self._close()
+            self._close(now)
 
     def _evaluate(self, now: float) -> None:
         if self.circuit is not _CLOSED or not self.settings.enabled:
@@ -199,7 +224,7 @@ class Breaker:
         if count >= self.settings.minimum and rate >= self.settings.rate:
             missing = math.ceil(self.settings.rate * (count + self._in_flight(count)) - rate * count - 1e-9)
             if missing <= 0:
-                self._open(now)
+                self._open(now, self.pause)
             else:
                 self._failures_until_check = missing  # fewer failures cannot outweigh the calls in flight
             return
@@ -212,15 +237,17 @@ class Breaker:
         most = ended * (1 - self.settings.rate) / self.settings.rate
         return min(most, sum(counter() for counter in tuple(self.counters.values())))
 
-    def _open(self, now: float) -> None:
+    def _open(self, now: float, pause: float) -> None:
         self.circuit = CircuitState.OPEN
         self.fast_path_thread = None
         self.generation += 1
-        self.reopens_at = now + self.settings.pause
+        self.reopens_at = now + pause
         self._reset_window()
 
-    def _close(self) -> None:
+    def _close(self, now: float) -> None:
         self.circuit = _CLOSED
+        self.closed_at = now
+        self.pause = self.settings.pause
         self.generation += 1
         self._reset_window()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Repeat
-from rung.core.domain.failures import PASSING_KINDS, Phase
+from rung.core.domain.failures import CIRCUIT_OPEN, PASSING_KINDS, Phase
 from rung.core.policy.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
 
-# Slower than retries: the service is known to fail.
-FIRST_WAIT_SECONDS: Final = 5.0
 MAX_WAIT_SECONDS: Final = 30.0
+# Of a policy whose retries follow at once, or at a constant distance.
+DEFAULT_BASE_SECONDS: Final = 0.5
+MIN_MULTIPLIER: Final = 1.5
 
 
 def is_passing(failure: Failure) -> bool:
@@ -37,7 +38,8 @@ def wait_for_service(
     until = incident.patient_until
     if until is None:
         until = now + policy.patience
-    hint = failure.retry_after
+    # The hint of an open circuit is Rung's own: a probe may close it earlier.
+    hint = None if failure.evidence.code == CIRCUIT_OPEN else failure.retry_after
     if hint is not None and now + hint > until:
         skipped.append((rung, f"asked to wait {hint:g} s, the patience ends in {max(0.0, until - now):g} s"))
         return None
@@ -53,8 +55,17 @@ def wait_for_service(
 
 
 def _seconds(number: int, policy: Policy, jitter: float, hint: float | None) -> float:
-    """Return the n-th wait: at least half of its ceiling, so that waiting calls spread and send few requests."""
-    backoff = Backoff(base=FIRST_WAIT_SECONDS, cap=max(MAX_WAIT_SECONDS, policy.backoff.cap))
+    """Return the n-th wait: at least half of its ceiling, so that waiting calls spread and send few requests.
+
+    Waits go on where the backoff of the retries ends.
+    """
+    retries = sum(rung.tries for rung in policy.ladder.rungs if rung.is_retry)
+    given = policy.backoff
+    backoff = Backoff(
+        base=given.base or DEFAULT_BASE_SECONDS,
+        multiplier=max(given.multiplier, MIN_MULTIPLIER),
+        cap=max(MAX_WAIT_SECONDS, given.cap),
+    )
     if hint is not None:
         return backoff.wait(number, jitter, hint)
-    return backoff.ceiling(number) * (0.5 + jitter / 2)
+    return backoff.ceiling(retries + number) * (0.5 + jitter / 2)

@@ -20,6 +20,7 @@ from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 from rung.engine.loop.project_notes import note_first_request, noted
 from rung.engine.loop.root_cause import abandon_approach
+from rung.engine.ports import ServiceWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.moves import Move, Reply, Steps
     from rung.engine.loop.run import RecoveryRun
-    from rung.engine.ports import EventLog, ResultValidator
+    from rung.engine.ports import EventLog, ResultValidator, ServiceWaits
 
 # Actions that may change the work extensively: a checkpoint is taken before them.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
 INTERVENTION_POLL_SECONDS: Final = 0.5  # interval at which a waiting recovery polls for an intervention
 PARKED_POLL_SECONDS: Final = 2.0  # work may be parked for days
+SERVICE_POLL_SECONDS: Final = 2.0  # thousands of calls may wait for a service
 
 
 def recovery(
@@ -56,8 +58,7 @@ def recovery(
             if run.has_observers:
                 yield from _persist_and_notify(run)
             if isinstance(decision, ev.Repeat):
-                if decision.wait > 0 or run.interventions is not None:
-                    over = yield from _wait_before_attempt(run, decision.wait)
+                over = yield from _wait_before_repeat(run, decision)
                 decision = None
             else:
                 over, decision = yield from _act(run, failure, decision)
@@ -150,6 +151,30 @@ def _limited(run: RecoveryRun, function: Callable[..., Any], *arguments: Any) ->
     return CallPort(function, arguments, seconds_left(run.incident, run.policy, run.clock.now()))
 
 
+def _wait_before_repeat(run: RecoveryRun, decision: ev.Repeat) -> Generator[Move, Reply, bool]:
+    """Wait before the request is repeated. Return True if an intervention of an operator closes the incident."""
+    if decision.until is not None and not decision.parked and run.service_waits is not None:
+        return (yield from _wait_for_service(run, run.service_waits, decision.wait, decision.until))
+    if decision.wait > 0 or run.interventions is not None:
+        return (yield from _wait_before_attempt(run, decision.wait))
+    return False
+
+
+def _wait_for_service(
+    run: RecoveryRun, waits: ServiceWaits, seconds: float, until: float
+) -> Generator[Move, Reply, bool]:
+    """Wait for a failing service together with other calls, or until an operator intervenes."""
+    now = run.clock.now()
+    waiting = ServiceWait(run.select_breaker(), now, now + seconds, until, run.incident.opened_at)
+    while True:
+        closes = yield from _take_intervention(run)
+        if closes is not None:
+            return closes
+        is_ready, _ = yield from _call(run, "service_waits", waits.wait, waiting, SERVICE_POLL_SECONDS)
+        if is_ready is not False:  # a failed port does not keep the call from its attempt
+            return False
+
+
 def _is_parked(run: RecoveryRun) -> bool:
     return run.incident.parked_until is not None
 
@@ -167,24 +192,32 @@ def _wait_interruptible(
     run: RecoveryRun, seconds: float, poll_seconds: float = INTERVENTION_POLL_SECONDS
 ) -> Generator[Move, Reply, bool]:
     """Wait for `seconds`, or until an operator intervenes. Return True if the intervention closes the incident."""
-    interventions = run.interventions
-    if interventions is None:
+    if run.interventions is None:
         if seconds > 0:
             yield Wait(seconds)
         return False
     until = run.clock.now() + seconds
     while True:
-        intervention, run.intervention = run.intervention, None
-        if intervention is None:
-            intervention, _ = yield from _call(run, "interventions", interventions.intervention, run.incident.id)
-        if intervention is not None:
-            over = _apply_intervention(run, intervention)
-            yield from _persist_and_notify(run)
-            return over
+        closes = yield from _take_intervention(run)
+        if closes is not None:
+            return closes
         left = until - run.clock.now()
         if left <= 0:
             return False
         yield Wait(min(left, poll_seconds))
+
+
+def _take_intervention(run: RecoveryRun) -> Generator[Move, Reply, bool | None]:
+    """Apply a pending intervention of an operator. Return whether it closes the incident; None if there is none."""
+    intervention, run.intervention = run.intervention, None
+    if intervention is None and run.interventions is not None:
+        arguments = (run.interventions.intervention, run.incident.id)
+        intervention, _ = yield from _call(run, "interventions", *arguments)
+    if intervention is None:
+        return None
+    closes = _apply_intervention(run, intervention)
+    yield from _persist_and_notify(run)
+    return closes
 
 
 def _apply_intervention(run: RecoveryRun, intervention: Intervention) -> bool:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Remedies,
         ResultValidator,
         RungHandler,
+        ServiceWaits,
     )
     from rung.engine.session import Session
 
@@ -106,6 +107,7 @@ class RecoveryRun:
     attempt_hooks: AttemptHooks | None = None
     notes: Notes | None = None
     investigate: Investigator | None = None
+    service_waits: ServiceWaits | None = None
     is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
 
     parent: RecoveryRun | None = None

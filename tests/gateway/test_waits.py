@@ -1,0 +1,166 @@
+"""Waiting for an upstream that fails: as long as the client waits, with probes that all waiting calls share."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from rung.gateway.client_timeout import answer_within, client_timeout
+from rung.gateway.gateway import BREAKER_SETTINGS
+from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.waiting import wait_until
+from tests.wires.strict import PATHS
+
+PATIENT: dict[str, Any] = {"patience": 120, "retries": 1}
+
+
+def patient(rules: Any, policy: Any = None, **settings: Any) -> Behind:
+    """Return a gateway that waits for a failing upstream, with probes that are quick enough for tests."""
+    return Quick(rules, policy={**PATIENT, **(policy or {})}, **settings)
+
+
+class Quick(Behind):
+    """Rig whose circuits are probed several times a second."""
+
+    def __enter__(self) -> Quick:
+        super().__enter__()
+        self.gateway.breakers.settings = replace(BREAKER_SETTINGS, pause=0.2, max_pause=0.5)
+        return self
+
+
+def body_of(wire: str, *, stream: bool = False) -> dict[str, Any]:
+    return {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK[0]["content"], "stream": stream} | (
+        {} if wire != "responses" else {"messages": None}
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_outage_is_outlasted(wire: str, stream: bool) -> None:
+    """A call whose upstream is overloaded for longer than its retries waits, and gets its answer after the outage."""
+    with patient([{"fault": "overloaded", "lasts": 2.0}]) as behind:
+        assert ask(behind, wire, stream=stream).text == WHOLE
+        assert behind.attempts <= 12
+
+
+def test_waiting_calls_share_probes() -> None:
+    """In an outage no call is refused, the upstream gets few more requests than there are calls, and all are served."""
+    calls = 60
+    with patient([{"fault": "overloaded"}]) as behind, ThreadPoolExecutor(calls) as threads:
+        asked = [threads.submit(ask, behind, "messages", stream=number % 2 == 0) for number in range(calls)]
+        wait_until(lambda: behind.gateway.circuit_waits.waiting > 0.8 * calls, pause=0.05)
+        assert not any(call.done() for call in asked)
+        during = behind.attempts
+        behind.lab.use()
+        assert {call.result().text for call in asked} == {WHOLE}
+        assert during <= 2.2 * calls  # each call's own retry, and some probes
+        assert behind.gateway.circuit_waits.waiting == 0
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_end_of_patience_hands_the_decision_back(wire: str, stream: bool) -> None:
+    """Before its client leaves, a call ends with the provider's status and error, when to come again, and no word against it."""
+    with patient([{"fault": "overloaded"}]) as behind, behind.http() as client:
+        got = client.post(PATHS[wire], json=body_of(wire, stream=stream), headers={"x-stainless-timeout": "2"})
+        assert got.status_code == behind.lab.calls[-1].status
+        assert "verloaded" in got.text
+        assert int(got.headers["retry-after"]) >= 1
+        assert "x-should-retry" not in got.headers
+        assert got.headers["x-rung-path"].endswith("wait,surface")
+
+
+def test_a_call_without_an_attempt_gets_the_providers_error() -> None:
+    """A call that found the circuit open all the time ends with the error that the provider gave to other calls."""
+    with patient([{"fault": "overloaded"}]) as behind, behind.http() as client:
+        behind.gateway.breakers.settings = replace(BREAKER_SETTINGS, pause=30.0)
+        first = client.post("/v1/messages", json=body_of("messages"), headers={"x-stainless-timeout": "2"})
+        attempts = behind.attempts
+        second = client.post("/v1/messages", json=body_of("messages"), headers={"x-stainless-timeout": "2"})
+        assert behind.attempts == attempts
+        assert (second.status_code, second.json()) == (first.status_code, first.json())
+        assert 1 <= int(second.headers["retry-after"]) <= 31
+        assert "x-should-retry" not in second.headers
+
+
+def test_a_fallback_that_is_back_first_serves_those_who_wait() -> None:
+    """When the other model is back before the own one, all calls that wait for the own one use it."""
+    rules = [{"fault": "overloaded", "model": "small"}, {"fault": "overloaded", "model": "large"}]
+    calls = 20
+    with (
+        patient(rules, policy={"models": ["small", "large"]}) as behind,
+        ThreadPoolExecutor(calls) as threads,
+    ):
+        asked = [threads.submit(ask, behind, "messages", stream=False) for _ in range(calls)]
+        wait_until(lambda: behind.gateway.circuit_waits.waiting > 0.8 * calls, pause=0.05)
+        behind.lab.use([{"fault": "overloaded", "model": "small"}])
+        assert {call.result().text for call in asked} == {WHOLE}
+
+
+def test_no_patience() -> None:
+    """With a patience of 0 a call ends when its retries are used."""
+    with patient([{"fault": "overloaded"}], policy={"patience": 0}) as behind, behind.http() as client:
+        got = client.post("/v1/messages", json=body_of("messages"))
+        assert (got.status_code, behind.attempts) == (529, 2)
+        assert "wait" not in got.headers["x-rung-path"]
+
+
+def test_refused_at_the_concurrency_limit_only() -> None:
+    """A call that finds no room is told to come again after the next probe."""
+    with patient([{"fault": "overloaded"}], limits={"concurrency": 1}) as behind, ThreadPoolExecutor(1) as threads:
+        behind.gateway.breakers.settings = replace(BREAKER_SETTINGS, pause=20.0, max_pause=None)
+        waiting = threads.submit(ask, behind, "messages", stream=False)
+        wait_until(lambda: behind.gateway.circuit_waits.waiting == 1, pause=0.05)
+        with behind.http() as client:
+            got = client.post("/v1/messages", json=body_of("messages"))
+        assert got.status_code == 529
+        assert int(got.headers["retry-after"]) >= 1
+        behind.lab.use()
+        for _, breaker in behind.gateway.breakers.items():
+            breaker.reopens_at = 0.0
+        assert waiting.result().text == WHOLE
+
+
+def test_headers_are_held_while_a_call_waits() -> None:
+    """A stream that waits has no status yet; with `header_hold_seconds` pings begin, and the answer follows them."""
+    with patient([{"fault": "overloaded", "lasts": 1.5}], header_hold_seconds=0.3) as behind, behind.http() as client:
+        text = client.post("/v1/messages", json=body_of("messages", stream=True)).text
+        assert text.startswith("event: ping")
+        assert "message_stop" in text
+
+
+TIMEOUTS = [
+    ({}, 285.0),
+    ({b"x-stainless-timeout": b"600"}, 600.0),
+    ({b"x-stainless-timeout": b"30.5"}, 30.5),
+    ({b"x-stainless-timeout": b"600", b"x-stainless-read-timeout": b"60"}, 60.0),
+    ({b"x-stainless-timeout": b"600", b"x-stainless-lang": b"js"}, 300.0),
+    ({b"x-stainless-timeout": b"60", b"x-stainless-lang": b"js"}, 60.0),
+    ({b"x-server-timeout": b"120"}, 120.0),
+    ({b"x-stainless-timeout": b"NaN"}, 285.0),
+    ({b"x-stainless-timeout": b"-1"}, 285.0),
+    ({b"x-stainless-timeout": b"inf"}, 285.0),
+    ({b"x-stainless-timeout": b"not given"}, 285.0),
+    ({b"x-stainless-timeout": b"9" * 400}, 285.0),
+]
+
+
+@pytest.mark.parametrize(("headers", "seconds"), TIMEOUTS)
+def test_how_long_a_client_waits(headers: dict[bytes, bytes], seconds: float) -> None:
+    """The timeout that a client names is used; fetch of Node waits 300 s for headers at most; nonsense is ignored."""
+    assert client_timeout(headers, 285.0) == seconds
+    assert 0.8 * seconds <= answer_within(headers, 285.0) < seconds
+
+
+def test_the_body_of_an_error_is_the_providers() -> None:
+    """The error at the end of the patience is passed on byte for byte."""
+    with patient([{"fault": "overloaded"}]) as behind, behind.http() as client, httpx.Client() as direct:
+        asked = body_of("messages")
+        got = client.post("/v1/messages", json=asked, headers={"x-stainless-timeout": "1"})
+        plain = direct.post(f"{behind.lab.url}/v1/messages", json=asked)
+        assert set(json.loads(got.content)) == set(json.loads(plain.content))
