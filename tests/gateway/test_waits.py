@@ -164,3 +164,21 @@ def test_the_body_of_an_error_is_the_providers() -> None:
         got = client.post("/v1/messages", json=asked, headers={"x-stainless-timeout": "1"})
         plain = direct.post(f"{behind.lab.url}/v1/messages", json=asked)
         assert set(json.loads(got.content)) == set(json.loads(plain.content))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_broken_stream_waits_as_well(wire: str) -> None:
+    """A stream that breaks when an outage begins is resumed after it: the client gets one whole answer."""
+    rules = [{"fault": "cut", "after": 7, "request": 1}, {"fault": "overloaded", "lasts": 2.0}]
+    with patient(rules) as behind:
+        assert ask(behind, wire, stream=True).text == WHOLE
+        assert behind.attempts >= 4
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_resumptions_that_make_progress_are_not_counted(wire: str) -> None:
+    """A stream that breaks again and again, each time further on, is resumed more often than a call is retried."""
+    rules = [{"fault": "cut", "after": 6, "request": "1-5"}]
+    with patient(rules, policy={"patience": 0}) as behind:
+        assert ask(behind, wire, stream=True).text == WHOLE
+        assert behind.attempts > 2

@@ -142,6 +142,8 @@ class Incident:
             self._count_probe()
         if failure.retry_after is not None or self.limits:
             self._note_limit(event.at, failure)
+        if self.resuming and failure.evidence.progress and is_resumable(failure):
+            self._count_resumptions_anew()
         self.failure = failure
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
@@ -243,6 +245,12 @@ class Incident:
     def _unparked(self, event: ev.Unparked) -> None:
         if self.parked_until is not None:
             self._end_park(event.at)
+
+    def _count_resumptions_anew(self) -> None:
+        """After a resumption that added to the answer: only those in a row that add nothing are counted."""
+        if isinstance(self.active_decision, ev.Change):
+            rung = self.active_decision.rung
+            self.tries_used = {each: tries for each, tries in self.tries_used.items() if each != rung}
 
     def _count_probe(self) -> None:
         """Count an attempt that was made after a wait for a failing service or a limit, or a handover after it."""

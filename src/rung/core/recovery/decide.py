@@ -23,7 +23,7 @@ from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
 from rung.core.recovery.handover import STOP_OPTION, can_follow_session, hand_over, next_model, used_by_session
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
-from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
+from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
 from rung.core.recovery.silent_route import has_other_route, is_silent, stands_still
 from rung.core.recovery.written_answer import ambiguity_options, is_written_answer
 
@@ -258,7 +258,7 @@ def _take_rung(
 ) -> Decision | None:
     rung = policy.ladder.rungs[index]
     if rung.action in _WAITING:
-        if has_visible_effects(incident, failure):
+        if has_visible_effects(incident, failure) and not repeats_resumption(incident, failure):
             skipped.append((index, UNSAFE_REPLAY))
             return None
         return _WAITING[rung.action](incident, failure, policy, index, now, jitter, skipped)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.failures import is_resumable
+
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
@@ -15,3 +17,8 @@ def has_visible_effects(incident: Incident, failure: Failure) -> bool:
     """Whether repeating the request would repeat visible output or side effects."""
     evidence = failure.evidence
     return (evidence.output_started or evidence.side_effects) and not incident.terms.idempotent
+
+
+def repeats_resumption(incident: Incident, failure: Failure) -> bool:
+    """Whether repeating the request resumes a streamed answer where it stands: the last resumption added nothing to it."""
+    return incident.resuming and is_resumable(failure) and failure.evidence.progress is False
