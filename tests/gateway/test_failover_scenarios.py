@@ -9,13 +9,8 @@ import pytest
 
 from tests.gateway.failover.scenarios import PASS, SCENARIOS, judge, measure
 
-# Eight retries are made before a handover.
-_FAILING = ("S02", "S04", "S16")
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xfail) if name in _FAILING else name for name in SCENARIOS]
-)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(name: str) -> None:
     """The caller gets the complete answer (or the provider's refusal), with as many requests as the scenario allows."""
     found = measure(name, is_quick=True)
