@@ -84,7 +84,7 @@ def _synthetic() -> tuple[list[Incident], list[Call]]:
 
 
 HEADER: Final = (
-    f"{'client':16} {'gateway':8} {'route':14} {'calls':>6} {'survived':>9} {'lost':>6} {'minutes':>8} {'wait, median':>13} {'95 %':>6} "
+    f"{'client':16} {'gateway':8} {'route':14} {'calls':>6} {'survived':>9} {'lost':>6} {'minutes':>8} {'short ones':>11} {'wait, median':>13} {'95 %':>6} "
     f"{'requests/call':>14}"
 )
 TITLES: Final = {"full": "every request fails", "partial": "the share of requests that belongs to the impact fails"}
@@ -120,7 +120,7 @@ def _report(
 
 
 ROW: Final = (
-    "{client:16} {gateway:8} {route:14} {calls:>6} {survived:>9.1%} {lost:>6} {minutes:>8.1%} {median_wait:>11.1f} s {long_wait:>4.0f} s "
+    "{client:16} {gateway:8} {route:14} {calls:>6} {survived:>9.1%} {lost:>6} {minutes:>8.1%} {short:>11.1%} {median_wait:>11.1f} s {long_wait:>4.0f} s "
     "{requests_per_call:>14.2f}"
 )
 
@@ -131,6 +131,7 @@ def _row(severity: str, setting: Setting, tally: Tally) -> dict[str, Any]:
         "severity": severity, "client": setting.client.name, "gateway": setting.gateway, "route": setting.route,
         "calls": tally.calls, "survived": tally.survived / tally.calls, "lost": tally.lost,
         "minutes": tally.minutes_survived / tally.minutes, "median_wait": statistics.median(waits),
+        "short": tally.short_survived / max(1, tally.short_calls),
         "long_wait": waits[int(0.95 * (len(waits) - 1))], "requests_per_call": tally.requests / tally.calls,
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 EPOCH_SECONDS: Final = 1_700_000_000.0
+_THREAD_SECONDS: Final = 0.001  # real time: the engine calls some functions in threads, which take no virtual time
 
 
 class _Clock:
@@ -29,9 +31,11 @@ CLOCK: Final = _Clock()
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Selector that moves the clock by the time that it should have waited."""
+    """Selector that moves the clock by the time that it should have waited, unless a thread is at work."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if threading.active_count() > 1:
+            return super().select(_THREAD_SECONDS if timeout is None else min(timeout, _THREAD_SECONDS))
         if timeout is None:
             raise RuntimeError("every task waits for something that never happens")
         CLOCK.seconds += max(0.0, timeout)
