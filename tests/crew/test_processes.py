@@ -124,6 +124,17 @@ def test_a_successor_knows_the_workers(processes: RealProcesses, tmp_path: Path)
     until(lambda: not processes.alive("one"))
 
 
+def test_a_killed_predecessor_is_not_taken_for_the_new_process(processes: RealProcesses) -> None:
+    """The PID file that a killed process left is replaced before `launch` returns: the new process is alive at once."""
+    for _ in range(30):  # the shell that writes the file may be faster than this process
+        processes.launch("one", SLEEP, {}, None)
+        assert processes.alive("one")
+        pid = processes.pid("one")
+        assert pid is not None
+        assert signal_group(pid, signal.SIGKILL)
+        until(lambda: not processes.alive("one"))
+
+
 def test_a_zombie_is_dead() -> None:
     """A zombie process counts as gone."""
     child = subprocess.Popen([sys.executable, "-c", ""])

@@ -84,6 +84,7 @@ class RealProcesses:
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
         """Start a command and wait for its PID file."""
         file = self.pid_file(name)
+        remove_pid(file)  # of a process that was killed: nobody may take it for the new one
         with self._open_log(name) as log:
             child = subprocess.Popen(  # noqa: S603  # the user's own command
                 launcher(file, command),
