@@ -184,6 +184,19 @@ def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
     assert task(world).redispatches == 1
 
 
+def test_the_progress_of_a_predecessor_is_not_the_workers(world: World) -> None:
+    """A worker that takes over a task long after its predecessor's last progress is not hung."""
+    claim = claimed(world)
+    world.now += 60
+    world.table.heartbeat(claim, progress="step 1")
+    world.table.hand_off(claim, "enough")
+    world.conductor.handle_pending()
+    world.now += 5 * 3_600
+    claimed(world, "s2")
+    assert world.conductor.supervise_and_dispatch() == 0
+    assert task(world).state is TaskState.WORKING
+
+
 def test_missing_instructions_are_a_persons(tmp_path: Path) -> None:
     """A task without its instruction file is not dispatched but escalated."""
     world = World(tmp_path, 0, stormy=False, tasks=1)

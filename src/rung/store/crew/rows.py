@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEARTBEAT_AGE_SQL: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
-PROGRESS_AGE_SQL: Final = "(julianday('now') - julianday(coalesce(progress_at, started_at))) * 86400"
+# A worker that has reported nothing yet is measured from its start, not from the progress of its predecessor.
+PROGRESS_AGE_SQL: Final = (
+    "(julianday('now') - julianday(CASE WHEN progress_at < started_at THEN started_at"
+    " ELSE coalesce(progress_at, started_at) END)) * 86400"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
