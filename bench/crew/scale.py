@@ -73,7 +73,7 @@ class SimulatedProcesses:
         """Return false: simulated processes do not hang."""
         return False
 
-    def output(self, name: str) -> str:
+    def output(self, name: str, *, latest: bool = False) -> str:
         """Return no output."""
         return ""
 

@@ -131,7 +131,7 @@ export interface CrewMessage {
   at: number | null;
 }
 
-/** A crew: its conductor and watchdog, task counts by state, and why dispatch is paused, if it is. */
+/** A crew: its conductor and watchdog, task counts by state, why dispatch is paused, if it is, and closed pools. */
 export interface CrewOut {
   name: string;
   place: string;
@@ -142,6 +142,7 @@ export interface CrewOut {
   tasks: number;
   forPerson: number;
   facts: Record<string, string>;
+  pools: PoolOut[];
 }
 
 /** The authenticated user, their role, and facts about this service. */
@@ -450,6 +451,17 @@ export interface PolicyValue {
   origin: "preset" | "file" | "service" | "project file" | "project";
 }
 
+/** A closed pool: its tasks wait for an account or a model until it is probed, or until a person opens it. */
+export interface PoolOut {
+  name: string;
+  state: "parked" | "backing_off" | "blocked";
+  reason: string;
+  since: number | null;
+  parkedUntil: number | null;
+  nextProbe: number | null;
+  probe: string;
+}
+
 /** Problem details of an error response. */
 export interface ProblemDetails {
   type?: string;
@@ -689,11 +701,6 @@ export interface TokenOut {
   token?: string | null;
 }
 
-/** How a parked recovery goes on: on its model, or on another one. */
-export interface WakeIn {
-  model?: string | null;
-}
-
 /** A worker process launched for a task. */
 export interface WorkerProcessOut {
   session: string;
@@ -701,4 +708,14 @@ export interface WorkerProcessOut {
   endedAt: number | null;
   exitCode: number | null;
   command: string[];
+}
+
+/** Request to open a pool, or all closed pools of a crew. */
+export interface rung__service__schemas__crews__WakeIn {
+  pool?: string;
+}
+
+/** How a parked recovery goes on: on its model, or on another one. */
+export interface rung__service__schemas__incidents__WakeIn {
+  model?: string | null;
 }

@@ -138,7 +138,7 @@ class SimulatedProcesses:
         worker = self.running.get(name)
         return worker is not None and worker.alive
 
-    def output(self, name: str) -> str:
+    def output(self, name: str, *, latest: bool = False) -> str:  # the port's
         return f"{name} worked"
 
     def end(self, name: str, grace: float = 0.0) -> int | None:  # the port's
@@ -202,17 +202,25 @@ class World:
         turn = 0
         while self.now < until:
             turn += 1
-            self.now += self.rng.uniform(2, 20)
-            for worker in self.rng.sample(list(self.processes.running.values()), len(self.processes.running)):
-                worker.act(self.table, self.now)
-                if self.stormy and worker.alive and worker.claim and self.rng.random() < 0.002:
-                    worker.alive = False
+            self._advance()
             if turn in kill_at:
                 self._kill_during_a_write()
             busy = self.conductor.run_once()
             if not busy and self.conductor.finish_if_idle():
                 return
         raise AssertionError(f"not over after {hours} hours: {self.table.counts()}")
+
+    def turn(self) -> None:
+        """Let some seconds pass, and every worker and the conductor act once."""
+        self._advance()
+        self.conductor.run_once()
+
+    def _advance(self) -> None:
+        self.now += self.rng.uniform(2, 20)
+        for worker in self.rng.sample(list(self.processes.running.values()), len(self.processes.running)):
+            worker.act(self.table, self.now)
+            if self.stormy and worker.alive and worker.claim and self.rng.random() < 0.002:
+                worker.alive = False
 
     def _kill_during_a_write(self) -> None:
         """Kill the conductor at one of its writes; the next one starts from the table alone."""

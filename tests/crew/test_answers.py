@@ -234,11 +234,15 @@ def test_what_is_known_of_loops_goes_with_the_worker(world: World) -> None:
     assert world.conductor.crew.loop_states == {}
 
 
-def test_a_limit_of_a_worker_names_its_reset(world: World) -> None:
-    """The failure of a worker that met a limit carries the seconds until the limit reopens."""
+def test_a_limit_of_a_worker_parks_its_pool_until_the_reset(world: World) -> None:
+    """A worker that met a limit is asked to hand over, uncounted, and the pool is parked until the limit reopens."""
     claim = claimed(world)
     limit = f"429 rate limit exceeded, resets at {int(world.now) + 30}"
     world.table.report_error(claim, limit, body=f"ERROR (Retry 1/5):\nError: {limit}")
     world.conductor.handle_pending()
-    failure = next(event["failure"] for event in task(world).history if event["name"] == "attempt_failed")
-    assert (failure["kind"], failure["retry_after"]) == ("rate_limit", 30.0)
+    assert (task(world).state, task(world).error_tries, task(world).history) == (TaskState.EXIT_REQUESTED, 0, None)
+    assert said(world, MessageType.EXIT_REQUEST)[-1].startswith("PARKED: rate_limit")
+    world.table.hand_off(claim, "HANDOFF: asked to stop")
+    world.conductor.handle_pending()
+    assert (task(world).state, task(world).redispatches, task(world).note) == (TaskState.WATCHING, 0, "")
+    assert world.table.pools()["default"].until == int(world.now) + 30

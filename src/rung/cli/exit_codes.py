@@ -17,4 +17,5 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 NO_TASK_AVAILABLE: Final = 3  # rung worker claim
 CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task
+TRY_LATER: Final = 75  # EX_TEMPFAIL; rung worker run: the service behind the command is unavailable
 LEASE_EXPIRED: Final = 6  # rung worker: the task was given to another worker

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
+from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
+from rung.core.crew.pool import hand_back_text, trouble_of
 from rung.core.crew.review import ReviewRequest
-from rung.core.domain.errors import AttemptError
+from rung.core.domain.errors import AttemptError, PoolUnavailable
 from rung.core.domain.failures import first_line
 from rung.crew.instruction_file import read_instructions
+from rung.engine.local_zone import local_zone
 from rung.engine.process_identity import group_cpu_seconds
 
 if TYPE_CHECKING:
@@ -45,13 +48,18 @@ class CommandWorker:
         fill_placeholders(self.command, {INSTRUCTION_PLACEHOLDER: "", RECOVERY_PLACEHOLDER: ""})  # refuses text as code
 
     def work(self, worker: CrewWorker) -> None:
-        """Run the command until a review approves its work. An exception hands the task over."""
+        """Run the command until a review approves its work. An exception hands the task over.
+
+        If the service behind the command is unavailable, PoolUnavailable hands the task back: the process ends, and the
+        conductor starts another one when the pool of the task opens.
+        """
         prompt = self._instructions(worker)
         checkpoint = 1
         while True:
             try:
                 output = self._run(worker, prompt)
             except AttemptError as error:
+                _hand_back_if_unavailable(error)
                 code, phase = error.evidence.exit_code, error.evidence.phase
                 report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
                 number = worker.table.require_task(worker.task_id).error_tries + 1
@@ -121,3 +129,11 @@ class CommandWorker:
             reason="the command ended with exit code 0",
             key_outputs="see the worker's log",
         ).body()
+
+
+def _hand_back_if_unavailable(error: AttemptError) -> None:
+    """Raise PoolUnavailable if the command failed because of the service behind it."""
+    now = time.time()
+    trouble = trouble_of(classify(error.evidence, now, local_zone()), now)
+    if trouble is not None:
+        raise PoolUnavailable(hand_back_text(trouble), is_temporary=not trouble.needs_person)

@@ -8,6 +8,7 @@ from rung.core.crew.contract import TaskState
 from rung.core.domain.errors import StoreUnavailable
 from rung.crew import message_handlers, worker_supervision
 from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY, dispatch
+from rung.crew.pool_control import blocked_pools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,11 +100,19 @@ class Conductor:
         if table.get_fact(PAUSED_KEY):
             return False
         if not table.get_fact(HALTED_KEY) and table.ready_tasks(1, exclude=self.crew.unusable):
-            return False
+            return not self.crew.settings.attended and self._only_blocked_pools_are_left()
         for task in table.tasks(TaskState.WATCHING, TaskState.FIX_PROPOSED, TaskState.EXIT_REQUESTED):
             reason = table.get_fact(HALTED_KEY) or "its dependencies were not completed: " + ", ".join(task.depends_on)
             self.crew.escalate(task, reason)
         return True
+
+    def _only_blocked_pools_are_left(self) -> bool:
+        """Return whether every ready task waits for a person to open its pool. Such tasks keep their place."""
+        table = self.crew.table
+        blocked = blocked_pools(self.crew)
+        return bool(blocked) and not table.ready_tasks(
+            1, self.crew.unusable, lambda name: table.pool_of(name) not in blocked
+        )
 
     def is_complete(self) -> bool:
         """Return whether every task is complete or was removed from the plan."""

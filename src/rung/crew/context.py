@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ class ConductorContext:
     judgement: Judgement
     recoveries: TaskRecoveries
     now: Callable[[], float]
+    jitter: Callable[[], float] = random.random
     log: Callable[[str], None] = lambda _: None
     loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
     view: TableView = field(default_factory=TableView)  # of the supervision
@@ -126,7 +128,14 @@ class ConductorContext:
 
     def terminate(self, task_id: str) -> None:
         """End the task's worker process and record its end. The caller has marked the task before."""
-        code = self.processes.end(task_id, self.settings.grace)
+        self.record_exit(task_id, self.end_process(task_id))
+
+    def end_process(self, task_id: str) -> int | None:
+        """End the task's worker process. Return its exit code, if this conductor launched it."""
+        return self.processes.end(task_id, self.settings.grace)
+
+    def record_exit(self, task_id: str, code: int | None) -> None:
+        """Record the end of the task's worker process: another worker may be launched in its place."""
         for process in self.table.processes(task_id=task_id):
             self.table.record_exit(process.session_id, code)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.crew.contract import CLAIMABLE
 from rung.core.domain.errors import ConfigError
 from rung.crew.instruction_file import read_instructions
+from rung.crew.pool_control import StartGate
 from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
 from rung.store.crew.trigger_conditions import KEY_DIGEST_FACT
 
@@ -28,9 +29,11 @@ def dispatch(crew: ConductorContext) -> int:
     running = crew.table.running_sessions()
     room = crew.settings.workers - len(running)
     launched = 0
-    for task in crew.table.ready_tasks(room, exclude={*running, *crew.unusable}) if room > 0 else ():
+    gate = StartGate(crew)
+    ready = crew.table.ready_tasks(room, {*running, *crew.unusable}, gate.admits) if room > 0 else ()
+    for task in ready:
         with crew.isolated(task):
-            if crew.is_usable(task) and ensure_instructions(crew, task):
+            if crew.is_usable(task) and ensure_instructions(crew, task) and gate.start(task.task_id):
                 launch(crew, task)
                 launched += 1
     return launched

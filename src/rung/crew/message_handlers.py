@@ -16,11 +16,13 @@ from rung.core.crew.contract import (
     TaskState,
 )
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
+from rung.core.crew.pool import PARKED_PREFIX, trouble_of
 from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, request_changes, review_exhausted
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
 from rung.crew.judgement import WorkerError
 from rung.crew.plan_sync import current_plan
+from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
 from rung.engine.local_zone import local_zone
 
@@ -38,8 +40,20 @@ def handle_error(crew: ConductorContext, task: TaskRow) -> None:
     message = newest_message(crew, task, MessageType.ERROR)
     report = message.message if message is not None else task.last_error or ""
     evidence = ErrorReport.parse(report).evidence(f"{task.last_error or ''}\n{report}".strip())
-    failure = classify(evidence, crew.now(), local_zone())
+    at = crew.now() if message is None else sent_at(message, crew.now())
+    failure = classify(evidence, at, local_zone())
+    if absorb(crew, task, trouble_of(failure, at)):
+        _ask_to_wait(crew, task, failure)
+        return
     take_next_rung(crew, task, failure, report)
+
+
+def _ask_to_wait(crew: ConductorContext, task: TaskRow, failure: Failure) -> None:
+    """Ask the worker to hand its task over: another one continues when the pool opens. Its error is not counted."""
+    body = f"PARKED: {failure.headline()}\nHand the task over. It goes on when the service is available again."
+    note = f"{PARKED_PREFIX} {failure.headline()}"
+    crew.table.reply(task, TaskState.EXIT_REQUESTED, body, MessageType.EXIT_REQUEST, excuse=True, note=note)
+    crew.log(f"{task.task_id}: waits for its pool: {failure.kind}")
 
 
 def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> None:
@@ -66,6 +80,7 @@ def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, repo
 
 def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
     """Answer a context warning: proceed, override, or stop and hand over. It is never counted as an error."""
+    progressed(crew, task)
     warning = newest_message(crew, task, MessageType.CONTEXT_WARNING)
     report = ContextReport.parse(warning.message if warning is not None else "")
     plan = current_plan(crew.table)
@@ -83,6 +98,7 @@ def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
 
 def handle_review(crew: ConductorContext, task: TaskRow) -> None:
     """Answer a review request. A checkpoint with too many failed reviews becomes a failure on the ladder."""
+    progressed(crew, task)
     message = newest_message(crew, task, MessageType.REVIEW_REQUEST)
     request = ReviewRequest.parse(message.message if message is not None else "")
     exhausted = review_exhausted(task.checkpoint, task.review_cycles)
@@ -109,6 +125,7 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
 
 def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Record that the task is complete and close its incident. Its worker exits by itself."""
+    progressed(crew, task)
     history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
     crew.table.update_columns(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")

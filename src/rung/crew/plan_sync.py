@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.adapters.system.command_line import require_program
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
+from rung.core.crew.pool import DEFAULT_POOL
 from rung.store.crew.rows import NewTask
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ PLAN_FOLDER_KEY: Final = "plan_folder"  # fact of the crew: the folder that the 
 
 
 def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
-    """Insert a plan's tasks into the table. Tasks that are already there stay unchanged."""
+    """Insert a plan's tasks into the table. Tasks that are already there stay unchanged, except for their pool."""
     checked = checked_plan(plan)
     for planned in checked.active_tasks:
+        new_task = _new_task(planned, checked, folder)
         if table.task(planned.id) is None:
-            table.add_task(_new_task(planned, checked, folder))
+            table.add_task(new_task)
+        else:
+            table.set_task_pool(planned.id, new_task.pool)
     table.set_fact(PLAN_FOLDER_KEY, str(folder))
     table.set_fact(PLAN_KEY, json.dumps(plan))
     return checked
@@ -70,6 +74,7 @@ def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> N
     for task_id, dependencies in new.dependencies().items():
         row = crew.table.task(task_id)
         new_task = _new_task(planned[task_id], new, folder)
+        crew.table.set_task_pool(task_id, new_task.pool)
         if row is None:
             crew.table.add_task(replace(new_task, plan_mark=planned[task_id].mark.value or TaskChange.NEW.value))
         elif row.state is TaskState.COMPLETE:
@@ -95,6 +100,7 @@ def _new_task(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
         priority=planned.priority,
         phase=planned.phase,
         plan_mark=planned.mark.value,
+        pool=planned.pool if planned.pool != DEFAULT_POOL else "",
     )
 
 

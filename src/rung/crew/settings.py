@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rung.core.crew.blocker import MAX_CONSULTATIONS
 from rung.core.crew.contract import CONDUCTOR_STALE_SECONDS, HEARTBEAT_SECONDS, STALE_SECONDS
 from rung.core.crew.liveness import DEFAULT_LIMITS, RestartLimits
+from rung.core.crew.pool import DEFAULT_POOL_LIMITS, PoolLimits
 from rung.core.policy.restart_intensity import RestartIntensity
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ConductorSettings:
     claim_within: float = 300.0  # after the launch
     limits: RestartLimits = DEFAULT_LIMITS
     max_consultations: int = MAX_CONSULTATIONS  # of the replanner
+    pools: PoolLimits = DEFAULT_POOL_LIMITS
     attended: bool = False
     reviewed_by_person: bool = False
     conductor_stale: float = CONDUCTOR_STALE_SECONDS
@@ -50,6 +52,13 @@ class ConductorSettings:
                 redispatches=plan.redispatches,
                 restarts=RestartIntensity(restarts=plan.restarts, seconds=plan.restart_seconds),
                 deaths=RestartIntensity(restarts=plan.deaths, seconds=plan.death_seconds),
+            ),
+            pools=PoolLimits(
+                patience=plan.patience,
+                park=plan.park,
+                probe_interval=plan.probe_interval,
+                probe_seconds=plan.probe_seconds,
+                spread=plan.spread,
             ),
             attended=plan.attended,
             reviewed_by_person=plan.review == "person",

@@ -17,12 +17,14 @@ from rung.core.crew.liveness import (
     check_liveness,
     restart_block_reason,
 )
+from rung.core.crew.pool import PARKED_PREFIX
 from rung.crew.context import git_output
 from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
+from rung.crew.pool_control import absorb, exit_trouble, handover_trouble, observe_probes
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
-    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.rows import CrewMessageRow, TaskRow
 
 DEATH_PREFIXES: Final = (Liveness.DEAD.value, DIED_UNCLAIMED)  # of the restart reasons that count as deaths
 
@@ -31,6 +33,7 @@ def supervise(crew: ConductorContext) -> int:
     """Check every worker once. Return how many were evicted."""
     evicted = 0
     reap(crew)
+    observe_probes(crew)
     launched = crew.table.running_sessions()
     for process, task in unclaimed_workers(crew):
         with crew.isolated(task):
@@ -119,7 +122,8 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours:
         return 0
     saved = save_partial_work(crew, fresh, verdict)
     body = f"EVICTED ({verdict}): worker {fresh.worked_by or fresh.session_id}. Saved work: {saved}"
-    if not crew.table.reply(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=verdict.value):
+    note = fresh.note if fresh.note.startswith(PARKED_PREFIX) else verdict.value
+    if not crew.table.reply(fresh, TaskState.EXITED, body, MessageType.SYSTEM, note=note):
         return 0
     crew.log(f"{task.task_id}: worker is {verdict}, evicted")
     return 1
@@ -141,29 +145,42 @@ def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str
 
 
 def redispatch(crew: ConductorContext, task: TaskRow) -> None:
-    """Open a task whose worker is gone for a new worker, if the restart limits allow it; else escalate it."""
-    crew.terminate(task.task_id)
+    """Open a task whose worker is gone for a new worker, if the restart limits allow it; else escalate it.
+
+    A worker that left because of its pool is not lost: nothing is counted, and the task waits for the pool.
+    """
+    code = crew.end_process(task.task_id)
     message = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
     handoff = (
         Handoff.parse(message.message) if message is not None and message.from_session == task.session_id else None
     )
     # A shutdown of the conductor ends healthy workers. Counted, a crew of eight would exceed every limit at once.
-    is_shutdown = task.note.startswith(SHUTDOWN_PREFIX)
-    if not is_shutdown and not _may_restart(crew, task, task.note or "its worker left", is_lost=handoff is None):
+    is_uncounted = task.note.startswith((SHUTDOWN_PREFIX, PARKED_PREFIX)) or _left_for_pool(crew, task, message, code)
+    crew.record_exit(task.task_id, code)  # after the pool has closed: this makes room for another worker
+    if not is_uncounted and not _may_restart(crew, task, task.note or "its worker left", is_lost=handoff is None):
         return
     kind = handoff_kind(handoff)
     if kind is HandoffKind.CRASH and not task.progress:
         state, body = TaskState.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nStart from scratch."
     else:
         state, body = TaskState.FIX_PROPOSED, _handoff_message(crew, task, kind)
-    redispatches = task.redispatches + (not is_shutdown)
+    redispatches = task.redispatches + (not is_uncounted)
     crew.table.reply(task, state, body, MessageType.INSTRUCTION, redispatches=redispatches, note="")
+
+
+def _left_for_pool(crew: ConductorContext, task: TaskRow, handover: CrewMessageRow | None, code: int | None) -> bool:
+    """Return whether the worker left because of its pool: by its hand-over, or by its exit code and last output."""
+    if handover is not None and handover.from_session == task.session_id:
+        return absorb(crew, task, handover_trouble(handover, crew.now()))
+    return task.note == Liveness.DEAD.value and absorb(crew, task, exit_trouble(crew, task.task_id, code))
 
 
 def _restart_unclaimed(crew: ConductorContext, task: TaskRow, reason: str) -> None:
     """End a worker that never claimed its task. There is no work to save; `dispatch` launches the next worker."""
-    crew.terminate(task.task_id)
-    if _may_restart(crew, task, reason):
+    code = crew.end_process(task.task_id)
+    is_absorbed = reason == DIED_UNCLAIMED and absorb(crew, task, exit_trouble(crew, task.task_id, code))
+    crew.record_exit(task.task_id, code)
+    if not is_absorbed and _may_restart(crew, task, reason):
         crew.table.update_columns(task.task_id, redispatches=task.redispatches + 1)
 
 

@@ -11,8 +11,7 @@ import orjson
 from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text, with_summary
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import AttemptFailed
-from rung.core.domain.failures import Kind
-from rung.core.recovery.patience import is_passing
+from rung.core.domain.failures import Kind, is_passing
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover

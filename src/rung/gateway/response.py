@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from rung.core.domain.failures import Kind
-from rung.core.recovery.patience import is_passing
+from rung.core.domain.failures import Kind, is_passing
 from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 
 if TYPE_CHECKING:

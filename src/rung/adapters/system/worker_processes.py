@@ -56,8 +56,8 @@ class Processes(Protocol):
         """Return whether the process of this name is alive."""
         ...
 
-    def output(self, name: str) -> str:
-        """Return the tail of its output."""
+    def output(self, name: str, *, latest: bool = False) -> str:
+        """Return the tail of its output; with `latest`, only of the process that this conductor launched last."""
         ...
 
     def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
@@ -80,12 +80,14 @@ class RealProcesses:
         for place in (self.pids, self.logs):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._log_starts: dict[str, int] = {}  # size of the log when its process was launched
 
     def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None) -> None:
         """Start a command and wait for its PID file."""
         file = self.pid_file(name)
         remove_pid(file)  # of a process that was killed: nobody may take it for the new one
         with self._open_log(name) as log:
+            self._log_starts[name] = log.seek(0, os.SEEK_END)
             child = subprocess.Popen(  # noqa: S603  # the user's own command
                 launcher(file, command),
                 stdin=subprocess.DEVNULL,
@@ -114,11 +116,12 @@ class RealProcesses:
         pid = self.pid(name)
         return pid is not None and is_alive(pid)
 
-    def output(self, name: str) -> str:
-        """Return the tail of its output."""
+    def output(self, name: str, *, latest: bool = False) -> str:
+        """Return the tail of its output; with `latest`, nothing that was logged before its launch."""
         try:
             with (self.logs / f"{_checked(name)}.log").open("rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - self.TAIL))
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_starts.get(name, end) if latest else 0, end - self.TAIL))
                 return log.read(self.TAIL).decode("utf-8", "replace")
         except OSError:
             return ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from rung.cli.crew.board import board
+from rung.cli.crew.operate import reply, restart, stop, wake
 from rung.cli.crew.option import db_option, open_crew_table, read_text
-from rung.cli.crew.run import conduct, reply, restart, run, status, stop, watch
+from rung.cli.crew.run import conduct, run, watch
+from rung.cli.crew.status import status
 from rung.cli.output import json_option, print_json
 
 
@@ -15,7 +17,7 @@ def command() -> None:
     """Run and control a crew of agents."""
 
 
-for subcommand in (run, board, status, reply, restart, stop, conduct, watch):
+for subcommand in (run, board, status, reply, restart, wake, stop, conduct, watch):
     command.add_command(subcommand)
 
 
@@ -58,12 +60,15 @@ def init(*, database: str, as_json: bool) -> None:
     show_default=True,
     help="Seconds without a heartbeat after which its worker is stale.",
 )
+@click.option(
+    "--pool", default="", help="Account or model that the task shares with others (default: the default pool)."
+)
 @db_option
 @json_option
 def add(
     task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,
     depends_on: tuple[str, ...], writes: tuple[str, ...], priority: int, worker: str | None, workdir: str,
-    stale_after: float, database: str, as_json: bool,
+    stale_after: float, pool: str, database: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Add a task and its instructions, in one transaction."""
     from rung.adapters.system.command_line import split_command
@@ -81,6 +86,7 @@ def add(
         command=None if worker is None else tuple(split_command("--command", worker)),
         workdir=workdir,
         stale_after=stale_after,
+        pool=pool,
     )
     with open_crew_table(database) as table:
         for name in depends_on:

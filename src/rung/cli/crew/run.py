@@ -1,4 +1,4 @@
-"""`rung crew run|status|reply|restart|stop`: runs a plan, shows its state, applies an operator's decisions."""
+"""`rung crew run`: runs a plan, and prints what changes; and the processes of its conductor and watchdog."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from rung.cli.crew.option import db_option, open_crew_table
+from rung.cli.crew.status import format_line, pool_json
 from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.output import json_option, print_json
 from rung.core.domain.events import Status
 
 if TYPE_CHECKING:
-    from rung.store.crew.operator_commands import OperatorReply
     from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
 
@@ -70,10 +70,13 @@ def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> Non
 def _clear_stop(table: CrewTable) -> None:
     """Clear the stop requests of an earlier run, so that this one continues where it stopped."""
     from rung.core.crew.contract import CONDUCTOR, STOP_KEY, TaskState
+    from rung.core.crew.pool import PoolState
     from rung.crew.dispatch import HALTED_KEY
+    from rung.store.crew.operator_commands import wake_pools
 
     for fact in (HALTED_KEY, STOP_KEY):
         table.set_fact(fact, "")
+    wake_pools(table, time.time(), only=(PoolState.BLOCKED,))  # a parked pool stays parked
     row = table.task(CONDUCTOR)
     if row is not None and row.state is not TaskState.WATCHING:
         table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
@@ -108,7 +111,7 @@ def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     rows = table.tasks()
     bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
     if not as_json:
-        click.echo(_summary(rows, at), err=True)
+        click.echo(_summary(rows, _blocked_pools(table), at), err=True)
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
 
 
@@ -133,6 +136,7 @@ def _has_ended(at: str) -> bool:
 
 
 def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
+    _print_pools(table, seen, as_json=as_json)
     for row in table.tasks():
         now = (row.state.value, row.outcome or row.note)
         if seen.get(row.task_id, ("watching", "")) != now:
@@ -140,16 +144,23 @@ def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_jso
             if as_json:
                 print_json({"task": row.task_id, "state": row.state.value, "outcome": row.outcome, "note": row.note})
             else:
-                click.echo(_line(row), err=True)
+                click.echo(format_line(row), err=True)
 
 
-def _line(row: TaskRow) -> str:
-    note = row.note or row.outcome
-    worker = f"  {row.worked_by}" if row.worked_by else ""
-    return f"{row.task_id:<14} {row.state.value:<15}{worker}{'  ' + note if note and note != row.state.value else ''}"
+def _print_pools(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
+    from rung.core.crew.pool import describe
+
+    for name, pool in table.pools().items():
+        now = (pool.state.value, describe(pool))
+        if seen.get(f"pool {name}", ("open", "")) != now:
+            seen[f"pool {name}"] = now
+            if as_json:
+                print_json({"pool": name, **pool_json(pool)})
+            else:
+                click.echo(f"{'pool ' + name:<14} {now[1] or 'open'}", err=True)
 
 
-def _summary(rows: list[TaskRow], at: str) -> str:
+def _summary(rows: list[TaskRow], blocked: list[str], at: str) -> str:
     from rung.crew.conductor_process import runtime_dir
 
     done = sum(row.state == "complete" for row in rows)
@@ -157,94 +168,13 @@ def _summary(rows: list[TaskRow], at: str) -> str:
     given_up = [row for row in rows if row.outcome == "escalated"]
     if given_up:
         text += f"; {len(given_up)} need an operator: see {runtime_dir(at)}/escalations/"
+    if blocked:
+        text += f"; pool {', '.join(blocked)} needs an operator: see {runtime_dir(at)}/escalations/"
     return text
 
 
-@click.command("status", short_help="Show the state of every unfinished task.")
-@db_option
-@json_option
-def status(*, database: str, as_json: bool) -> None:
-    """Show the state of the conductor, the watchdog and every unfinished task."""
-    from rung.core.crew.contract import CONDUCTOR, WATCHDOG
-
-    with open_crew_table(database) as table:
-        rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
-        own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
-        facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
-    if as_json:
-        print_json({"tasks": [_task_json(row) for row in rows], "counts": counts, **facts} | {
-            name: None if row is None else {"state": row.state.value, "heartbeat_age": row.heartbeat_age}
-            for name, row in own.items()
-        })  # fmt: skip
-        return
-    for name, row in own.items():
-        age = "never" if row is None or row.heartbeat_age is None else f"{row.heartbeat_age:.0f} s ago"
-        click.echo(f"{name:<14} {row.state.value if row else '-':<15} beat {age}")
-    for name, value in facts.items():
-        if value:
-            click.echo(f"{name}: {value}")
-    for row in rows:
-        if row.state != "complete":
-            click.echo(_line(row))
-    click.echo(", ".join(f"{number} {state}" for state, number in counts.items()) or "no tasks")
-
-
-def _task_json(row: TaskRow) -> dict[str, Any]:
-    return {
-        "task": row.task_id, "title": row.title, "state": row.state.value, "worked_by": row.worked_by,
-        "heartbeat_age": row.heartbeat_age, "error_tries": row.error_tries, "redispatches": row.redispatches,
-        "progress": row.progress, "outcome": row.outcome, "note": row.note,
-    }  # fmt: skip
-
-
-@click.command("reply")
-@click.argument("task_id", metavar="TASK")
-@click.argument("text")
-@click.option("--fix", "how", flag_value="fix", help="Answer its error; TEXT is the fix.")
-@click.option("--approve", "how", flag_value="approve", help="Approve its review.")
-@click.option("--reject", "how", flag_value="reject", help="Reject its review; TEXT is the reason.")
-@db_option
-def reply(task_id: str, text: str, *, how: str | None, database: str) -> None:
-    """Send TEXT to the worker of a task, or answer what it waits for."""
-    from rung.store.crew.operator_commands import OperatorReply
-
-    _send_reply(database, task_id, text, OperatorReply(how or OperatorReply.TELL))
-
-
-@click.command("restart", short_help="Restart a task with a new worker.")
-@click.argument("task_id", metavar="TASK")
-@click.argument("text", default="requested by the operator")
-@db_option
-def restart(task_id: str, text: str, *, database: str) -> None:
-    """Restart a task with a new worker; TEXT says what to do differently."""
-    from rung.store.crew.operator_commands import OperatorReply
-
-    _send_reply(database, task_id, text, OperatorReply.RESET)
-
-
-@click.command("stop")
-@click.argument("task_id", metavar="[TASK]", required=False)
-@click.option("--why", default="requested by the operator", show_default=True, help="Reason, for the record.")
-@click.option("--hand-over", is_flag=True, help="Stop only this conductor: the watchdog starts another one.")
-@db_option
-def stop(task_id: str | None, *, why: str, hand_over: bool, database: str) -> None:
-    """Stop the crew, or one TASK. Workers are asked to stop, then signalled; their work is handed over or given up."""
-    from rung.store.crew.operator_commands import OperatorReply, request_stop
-
-    if task_id is not None:
-        _send_reply(database, task_id, why, OperatorReply.EXIT)
-        return
-    with open_crew_table(database) as table:
-        request_stop(table, why, hand_over=hand_over)
-    click.echo("the conductor stops at its next poll")
-
-
-def _send_reply(database: str, task_id: str, text: str, how: OperatorReply) -> None:
-    from rung.store.crew.operator_commands import reply_to_task
-
-    with open_crew_table(database) as table:
-        reply_to_task(table, task_id, text, how)
-    click.echo(f"{task_id}: {how.value}")
+def _blocked_pools(table: CrewTable) -> list[str]:
+    return [name for name, pool in table.pools().items() if pool.state == "blocked"]
 
 
 @click.command("conduct", hidden=True)

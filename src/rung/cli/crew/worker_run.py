@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 import click
 
 from rung.cli.crew.option import db_option
-from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED
+from rung.cli.exit_codes import CLAIM_BLOCKED, EXIT_CODES, LEASE_EXPIRED, TRY_LATER
+from rung.core.domain.events import Status
+
+BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
 
 
 @click.command("run", short_help="Claim a task and run a command for it.")
@@ -49,10 +53,13 @@ def run(
 ) -> None:  # fmt: skip
     """Claim a task and run COMMAND for it; failures are reported, replies become its input.
 
-    The command gets the instructions on standard input, or in database of {instruction} in the command.
+    The command gets the instructions on standard input, or in place of {instruction} in the command.
+
+    If the service behind the command is unavailable (overload, a limit, exit code 75), the task is handed back and
+    waits for its pool: exit code 75, or 4 if only a person can raise the limit.
     """
     from rung.adapters.system.command_line import require_program
-    from rung.core.domain.errors import ClaimBlocked, LeaseExpired
+    from rung.core.domain.errors import ClaimBlocked, LeaseExpired, PoolUnavailable
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
 
@@ -68,3 +75,6 @@ def run(
     except LeaseExpired as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(LEASE_EXPIRED)
+    except PoolUnavailable as error:
+        click.echo(f"rung: the task was handed back: {error}", err=True)
+        sys.exit(TRY_LATER if error.is_temporary else BLOCKED)

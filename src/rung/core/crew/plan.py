@@ -9,6 +9,7 @@ from typing import Final
 
 from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS, TASK_ID_PATTERN
 from rung.core.crew.dependencies import find_cycle, unknown_dependencies, write_conflicts
+from rung.core.crew.pool import DEFAULT_POOL, DEFAULT_POOL_LIMITS
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
@@ -16,6 +17,7 @@ from rung.core.domain.settings_schema import (
     COUNT,
     FLAG,
     POSITIVE_SECONDS,
+    SECONDS,
     TEXT,
     TEXTS,
     WHOLE,
@@ -51,6 +53,10 @@ _ID: Final = Type(
     f"letters, digits, dots, dashes and underscores, up to 100; not {', '.join(RESERVED)} or {FALLBACK_PREFIX}…, which are "
     "reserved",
     _is_id,
+)
+_POOL: Final = Type(
+    "letters, digits, dots, dashes and underscores, up to 100",
+    lambda value: isinstance(value, str) and re.fullmatch(TASK_ID_PATTERN, value) is not None,
 )
 _IDS: Final = TEXTS._replace(allowed="a list of the ids of other tasks")
 _REVIEW: Final = Type(
@@ -105,6 +111,32 @@ class CrewSettings:
     conductor_stale: float = setting(
         POSITIVE_SECONDS, "Seconds without a heartbeat after which the conductor is replaced.", default=240.0
     )
+    patience: float = setting(
+        SECONDS,
+        "Seconds that a pool waits for an overloaded or failing service to come back, without counting an error; 0: none. "
+        "After that, failures go up the ladder.",
+        default=DEFAULT_POOL_LIMITS.patience,
+    )
+    park: float = setting(
+        SECONDS,
+        "Longest time, in seconds, until a limit reopens for which a pool is parked. A later end, or one that nobody knows, "
+        "needs a person, once for the pool.",
+        default=DEFAULT_POOL_LIMITS.park,
+    )
+    probe_interval: float = setting(
+        POSITIVE_SECONDS,
+        "Least seconds between two probes of a closed pool; without a known end, the waits grow.",
+        default=DEFAULT_POOL_LIMITS.probe_interval,
+    )
+    probe_seconds: float = setting(
+        POSITIVE_SECONDS,
+        "Seconds of work with progress after which a probe opens its pool. A review request or a completion opens it at "
+        "once.",
+        default=DEFAULT_POOL_LIMITS.probe_seconds,
+    )
+    spread: float = setting(
+        SECONDS, "Seconds between two starts after a pool has opened, on average.", default=DEFAULT_POOL_LIMITS.spread
+    )
     attended: bool = setting(
         FLAG, "Whether a person can be asked. If not, a task that needs one ends with a report.", default=False
     )
@@ -132,6 +164,11 @@ class PlannedTask:
         optional(_PERCENT), "Expected share of the context, in per cent; compared when a worker warns.", default=None
     )
     stale_after: float | None = setting(optional(POSITIVE_SECONDS), "`stale_after` of this task.", default=None)
+    pool: str = setting(
+        _POOL,
+        "Account or model that the task shares with others of the same pool: they wait together while it is unavailable.",
+        default=DEFAULT_POOL,
+    )
     priority: int = setting(_PRIORITY, "Tasks with a higher priority start first.", default=0)
     phase: int = setting(COUNT, "Number for reports; `depends_on` sets the order.", default=1)
     mark: TaskChange = setting(

@@ -24,6 +24,7 @@ RungError                        base of all errors that reach a caller; picklab
 ├── ClaimBlocked                 a task cannot be claimed
 ├── NoTaskAvailable              no task can be claimed
 ├── StopRequested                the conductor asked a worker to stop
+├── PoolUnavailable              the service behind a worker's task is unavailable: the task is handed back
 ├── CheckpointError              a git checkpoint could not be taken, found or restored
 ├── JudgeError                   a judge returned no verdict
 ├── PlannerFailed                a planner or investigator wrote nothing: adapters/system/planner
@@ -286,6 +287,17 @@ class NoTaskAvailable(RungError):
 
 class StopRequested(RungError):
     """The conductor asked this worker to stop; `with Worker(…)` then hands the task off and exits normally."""
+
+
+class PoolUnavailable(RungError):
+    """The service behind a worker's task is unavailable; `with Worker(…)` then hands the task back for later.
+
+    `is_temporary`: trying later helps. If not, a person has to act first.
+    """
+
+    def __init__(self, message: str, *, is_temporary: bool = True) -> None:
+        super().__init__(message)
+        self.is_temporary = is_temporary
 
 
 # -- adapters -----------------------------------------------------------------------------------------

@@ -136,6 +136,11 @@ def is_resumable(failure: Failure) -> bool:
     return failure.kind in INFRASTRUCTURE_KINDS and streamed and not evidence.side_effects
 
 
+def is_passing(failure: Failure) -> bool:
+    """Whether the failure is one of a service that comes back: not of the work, and not a limit of Rung itself."""
+    return failure.kind in PASSING_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
+
+
 # Retrying these unchanged cannot succeed: the request, the account or the settings must change first.
 NEVER_RETRYABLE: Final = frozenset(
     {

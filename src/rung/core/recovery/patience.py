@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Repeat
-from rung.core.domain.failures import CIRCUIT_OPEN, PASSING_KINDS, Phase
+from rung.core.domain.failures import CIRCUIT_OPEN, is_passing
 from rung.core.policy.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ MAX_WAIT_SECONDS: Final = 30.0
 # Of a policy whose retries follow at once, or at a constant distance.
 DEFAULT_BASE_SECONDS: Final = 0.5
 MIN_MULTIPLIER: Final = 1.5
-
-
-def is_passing(failure: Failure) -> bool:
-    """Whether the failure is one of a service that comes back: not of the work, and not a limit of Rung itself."""
-    return failure.kind in PASSING_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
 
 
 def wait_for_service(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,18 +22,21 @@ from rung.service.schemas.crews import (
     CrewMessage,
     CrewOut,
     OperatorMessageIn,
+    PoolOut,
     StopIn,
     TaskAction,
     TaskDetail,
     TaskOut,
     TaskPage,
+    WakeIn,
     WorkerProcessOut,
 )
 from rung.store.crew import board
-from rung.store.crew.operator_commands import OperatorReply, allowed_replies, reply_to_task, request_stop
+from rung.store.crew.operator_commands import OperatorReply, allowed_replies, reply_to_task, request_stop, wake_pools
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
+    from rung.core.crew.pool import Pool
     from rung.store.crew.rows import CrewMessageRow, ProcessRow, TaskRow
 
 router = APIRouter(prefix="/api", tags=["crews"], responses=PROBLEM_RESPONSES)
@@ -178,6 +182,23 @@ def _stop(context: AppContext, crew: str, body: StopIn, by: str) -> ActionResult
     return ActionResult(how="ordered", note="the conductor stops when it next polls the table")
 
 
+@router.post("/crews/{crew}/wake")
+def wake_crew(crew: Name, body: WakeIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> ActionResult:
+    """Open a pool that waits for its limit or its service, or all of them."""
+    return run_idempotent(
+        context, key, principal, f"wake {crew}", body, ActionResult, lambda: _wake(context, crew, body, principal.name)
+    )
+
+
+def _wake(context: AppContext, crew: str, body: WakeIn, by: str) -> ActionResult:
+    with context.crews.open_table(crew) as table:
+        opened = wake_pools(table, time.time(), body.pool)
+    if not opened:
+        raise ApiProblem(409, f"pool {body.pool!r} is open" if body.pool else "every pool of this crew is open")
+    record_audit(context.journal, by, "wake", f"crew/{crew}", {"pools": opened})
+    return ActionResult(how="ordered", note=f"opened: {', '.join(opened)}")
+
+
 # -- conversion to schemas ----------------------------------------------------------------------------
 
 
@@ -190,7 +211,7 @@ def crew_out(context: AppContext, name: str) -> CrewOut:
     except ApiProblem as problem:
         return CrewOut(
             name=name, place=place, trouble=problem.detail, conductor=None, watchdog=None, counts={}, tasks=0,
-            for_person=0, facts={},
+            for_person=0, facts={}, pools=[],
         )  # fmt: skip
     return CrewOut(
         name=name,
@@ -202,6 +223,21 @@ def crew_out(context: AppContext, name: str) -> CrewOut:
         tasks=head.tasks,
         for_person=head.for_person,
         facts=head.facts,
+        pools=[_pool(name, pool) for name, pool in head.pools.items()],
+    )
+
+
+def _pool(name: str, pool: Pool) -> PoolOut:
+    return PoolOut.model_validate(
+        {
+            "name": name,
+            "state": pool.state.value,
+            "reason": pool.reason,
+            "since": pool.since,
+            "parked_until": pool.until,
+            "next_probe": pool.next_probe,
+            "probe": pool.probe,
+        }
     )
 
 

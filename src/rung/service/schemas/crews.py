@@ -20,8 +20,20 @@ class CoordinatorOut(ApiModel):
     stale: bool
 
 
+class PoolOut(ApiModel):
+    """A closed pool: its tasks wait for an account or a model until it is probed, or until a person opens it."""
+
+    name: str
+    state: Literal["parked", "backing_off", "blocked"]
+    reason: str
+    since: float | None
+    parked_until: float | None
+    next_probe: float | None
+    probe: str
+
+
 class CrewOut(ApiModel):
-    """A crew: its conductor and watchdog, task counts by state, and why dispatch is paused, if it is."""
+    """A crew: its conductor and watchdog, task counts by state, why dispatch is paused, if it is, and closed pools."""
 
     name: str
     place: str
@@ -32,6 +44,7 @@ class CrewOut(ApiModel):
     tasks: int
     for_person: int
     facts: dict[str, str]
+    pools: list[PoolOut]
 
 
 class TaskOut(ApiModel):
@@ -107,6 +120,12 @@ class OperatorMessageIn(ApiModel):
     """A message from the operator to a task's worker."""
 
     words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
+
+
+class WakeIn(ApiModel):
+    """Request to open a pool, or all closed pools of a crew."""
+
+    pool: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")] = ""
 
 
 class StopIn(ApiModel):

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, STOP_KEY, WATCHDOG, TaskState
+from rung.core.crew.pool import describe
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.rows import COLUMNS, IS_WORKER_SQL, SELECT_TASK, task_from_row
+from rung.store.crew.rows import COLUMNS, IS_WORKER_SQL, SELECT_TASK, TASK_COLUMNS_SQL, task_from_row
 from rung.store.crew.trigger_conditions import literals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rung.core.crew.pool import Pool
     from rung.store.crew.rows import ProcessRow, TaskRow
     from rung.store.crew.table import CrewTable
 
@@ -45,7 +47,8 @@ class BoardHeader:
     watchdog: TaskRow | None
     counts: dict[TaskState, int]
     for_person: int  # number of tasks that need a person
-    facts: dict[str, str]  # why dispatch is paused, if it is
+    facts: dict[str, str]  # why dispatch is paused, if it is, and why a pool is closed
+    pools: dict[str, Pool]  # closed pools, by name
 
     @property
     def tasks(self) -> int:
@@ -66,13 +69,16 @@ def load_header(table: CrewTable) -> BoardHeader:
     ((waiting,),) = table.connection.execute(
         f"SELECT count(*) FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND {_NEEDS_PERSON}"
     )
+    pools = {name: pool for name, pool in table.pools().items() if not pool.is_open}
     facts = {name: table.get_fact(name) or "" for name in SHOWN_FACTS}
+    facts |= {f"pool {name}": describe(pool) for name, pool in pools.items()}
     return BoardHeader(
         conductor=table.task(CONDUCTOR),
         watchdog=table.task(WATCHDOG),
         counts=table.counts(),
         for_person=int(waiting),
         facts={name: value for name, value in facts.items() if value},
+        pools=pools,
     )
 
 
@@ -97,7 +103,7 @@ def load_page(
     if after:
         where.append(f"({_RANK}, task_id) > (?, ?)")
         values += _parse_cursor(after)
-    sql = f"{SELECT_TASK.replace(' FROM ', f', {_RANK} FROM ', 1)} WHERE {' AND '.join(where)}"
+    sql = f"SELECT {TASK_COLUMNS_SQL}, {_RANK} FROM orchestration_tasks WHERE {' AND '.join(where)}"
     rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(limit) + 1}", values)
     tasks = [task_from_row(row[:-1]) for row in rows[:limit]]
     more = len(rows) > limit

@@ -7,14 +7,17 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, TASK_ID_PATTERN, MessageType, TaskState
+from rung.core.crew.pool import describe
 from rung.core.domain.errors import ConfigError, is_number
-from rung.store.crew.rows import ProcessRow, RestartRow, encode_columns, parse_list
+from rung.store.crew.pools import POOL_FACT, TASK_POOL_FACT, parse_pool
+from rung.store.crew.rows import EXCUSED_FACT, ProcessRow, RestartRow, encode_columns, parse_list
 from rung.store.crew.trigger_conditions import NOW_SQL
 from rung.store.crew.worker_commands import WorkerCommands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from rung.core.crew.pool import Pool
     from rung.store.crew.rows import NewTask, TaskRow
 
 _TASK_ID: Final = re.compile(TASK_ID_PATTERN)
@@ -48,9 +51,16 @@ class ConductorCommands(WorkerCommands):
             )
             body = new.instruction or new.instruction_path or new.title
             self._insert_message(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+            if new.pool:
+                self._upsert_fact(TASK_POOL_FACT + new.task_id, new.pool)
 
-    def reply(self, task: TaskRow, to: TaskState, body: str, type: MessageType, **columns: Any) -> bool:  # noqa: A002  # the column is message_type
-        """Post a message and change the task's state; return False, without a write, if the task changed since it was read."""
+    def reply(
+        self, task: TaskRow, to: TaskState, body: str, type: MessageType, *, excuse: bool = False, **columns: Any  # noqa: A002  # the column is message_type
+    ) -> bool:  # fmt: skip
+        """Post a message and change the task's state; return False, without a write, if the task changed since it was read.
+
+        `excuse` takes back the count of the task's last error: it was its pool's.
+        """
         values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
         with self._signed_in():
@@ -61,6 +71,9 @@ class ConductorCommands(WorkerCommands):
             )
             if moved and body:
                 self._insert_message(task.task_id, CONDUCTOR, body, type)
+            if moved and excuse:
+                excused = self.get_fact(EXCUSED_FACT + task.task_id) or "0"
+                self._upsert_fact(EXCUSED_FACT + task.task_id, str(int(excused) + 1))
         return bool(moved)
 
     def update_columns(self, task_id: str, **columns: Any) -> None:
@@ -140,10 +153,31 @@ class ConductorCommands(WorkerCommands):
 
     def set_fact(self, name: str, value: str) -> None:
         """Store a fact about the crew."""
-        self._write(
+        with self._signed_in():
+            self._upsert_fact(name, str(value))
+
+    def change_pool(self, name: str, change: Callable[[Pool], Pool]) -> tuple[Pool, Pool]:
+        """Read a pool, change it and store it, in one transaction. Return the pool before and after."""
+        with self._signed_in():
+            before = parse_pool(self.get_fact(POOL_FACT + name))
+            after = change(before)
+            if after != before:
+                self._upsert_fact(POOL_FACT + name, json.dumps(after.to_json()))
+            if describe(after) != describe(before) and not after.probe:
+                body = f"POOL {name}: {describe(after) or 'open'}"
+                self._insert_message(CONDUCTOR, CONDUCTOR, body, MessageType.SYSTEM)
+        return before, after
+
+    def set_task_pool(self, task_id: str, name: str) -> None:
+        """Put a task into a pool; an empty name is the default pool."""
+        if name != self._facts(TASK_POOL_FACT).get(task_id, ""):
+            self.set_fact(TASK_POOL_FACT + task_id, name)
+
+    def _upsert_fact(self, name: str, value: str) -> None:
+        self.connection.execute(
             "INSERT INTO crew_facts (name, value) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [name, str(value)],
+            [name, value],
         )
 
     def _write(self, sql: str, values: Sequence[Any]) -> None:
@@ -156,5 +190,7 @@ def _validate(new: NewTask) -> None:
         raise ConfigError(
             "task_id", new.task_id, "letters, digits, . _ and -, up to 100; not task-00, souffleur or fallback-…"
         )
+    if new.pool and not _TASK_ID.fullmatch(new.pool):
+        raise ConfigError("pool", new.pool, "letters, digits, . _ and -, up to 100")
     if not is_number(new.stale_after, 1):
         raise ConfigError("stale_after", new.stale_after, "seconds, 1 or more")

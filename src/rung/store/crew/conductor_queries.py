@@ -10,7 +10,7 @@ from rung.store.crew.rows import IS_WORKER_SQL, SELECT_TASK, TaskRow, parse_list
 from rung.store.crew.trigger_conditions import literals
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
 # Uses the index on (state, outcome): of ten thousand complete tasks only the unacknowledged ones are read.
 _ENDED: Final = "state IN ('complete', 'exited')"
@@ -65,8 +65,13 @@ class ConductorQueries(CrewQueries):
         """Return the tasks that a worker owns."""
         return [task_from_row(row) for row in self.connection.execute(_CLAIMED)]
 
-    def ready_tasks(self, limit: int, exclude: Container[str] = ()) -> list[TaskRow]:
-        """Return the first unowned tasks whose dependencies are complete or unreadable, except those in `exclude`."""
+    def ready_tasks(
+        self, limit: int, exclude: Container[str] = (), admits: Callable[[str], bool] = lambda _: True
+    ) -> list[TaskRow]:
+        """Return the first unowned tasks whose dependencies are complete or unreadable, except those in `exclude`.
+
+        `admits` is asked last: whether the pool of the task lets it start.
+        """
         tasks: list[TaskRow] = []
         done: set[str] | None = None
         for task_id, depends_on in self.connection.execute(_DISPATCHABLE):
@@ -80,7 +85,7 @@ class ConductorQueries(CrewQueries):
                     "SELECT task_id FROM orchestration_tasks WHERE state = ?", [TaskState.COMPLETE]
                 )
                 done = {name for (name,) in rows}
-            if not dependencies or (done or set()).issuperset(dependencies):
+            if (not dependencies or (done or set()).issuperset(dependencies)) and admits(task_id):
                 row = self.task(task_id)
                 if row is not None:
                     tasks.append(row)

@@ -20,9 +20,13 @@ from rung.core.crew.contract import (
     illegal_transition_message,
     legal_transitions,
 )
+from rung.core.crew.pool import wake
 from rung.core.domain.errors import IllegalTransition, TaskChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rung.core.crew.pool import PoolState
     from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
 
@@ -92,3 +96,13 @@ def allowed_replies(task: TaskRow) -> tuple[OperatorReply, ...]:
 def request_stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:
     """Shut the crew down in order when the conductor next polls; with `hand_over`, only this conductor stops."""
     table.set_fact(STOP_KEY, f"{HAND_OVER_PREFIX}{why}" if hand_over else why)
+
+
+def wake_pools(table: CrewTable, now: float, name: str = "", *, only: Sequence[PoolState] = ()) -> list[str]:
+    """Open one closed pool, or all of them, or those in these states; return the names of those that were opened."""
+    opened = []
+    for one, pool in table.pools().items():
+        if not pool.is_open and name in ("", one) and (not only or pool.state in only):
+            table.change_pool(one, lambda pool: wake(pool, now))
+            opened.append(one)
+    return opened

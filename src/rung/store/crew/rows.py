@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEARTBEAT_AGE_SQL: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+EXCUSED_FACT: Final = "excused/"  # fact of the crew; the task id follows: how many of its errors were its pool's
+# The table's own count never becomes less, so that no worker can lower it. Excused errors are subtracted when it is read.
+ERROR_TRIES_SQL: Final = f"error_tries - coalesce((SELECT CAST(value AS INTEGER) FROM crew_facts WHERE name = '{EXCUSED_FACT}' || task_id), 0)"
 # A worker that has reported nothing yet is measured from its start, not from the progress of its predecessor.
 PROGRESS_AGE_SQL: Final = (
     "(julianday('now') - julianday(CASE WHEN progress_at < started_at THEN started_at"
@@ -36,7 +39,7 @@ class TaskRow:
     last_error: str = ""
     generation: int = 0  # fencing token: incremented by each change of owner
     open_for_claim: bool = True  # no worker owns it
-    error_tries: int = 0  # over the task's life, across workers
+    error_tries: int = 0  # over the task's life, across workers; without those that were its pool's
     approved: bool = False
     checkpoint: int | None = None
     review_cycles: int = 0  # of this checkpoint
@@ -79,11 +82,14 @@ class TaskRow:
 
 COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-3]
 _TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id", "problem"}
-_SELECTED: Final = ", ".join(
-    f"coalesce({name}, '')" if name in _TEXTS else f"coalesce({name}, 0)" if name == "retry_count" else name
-    for name in COLUMNS
-)
-SELECT_TASK: Final = f"SELECT {_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL} FROM orchestration_tasks"
+_EXPRESSIONS: Final = {
+    **{name: f"coalesce({name}, '')" for name in _TEXTS},
+    "retry_count": "coalesce(retry_count, 0)",
+    "error_tries": ERROR_TRIES_SQL,
+}
+_SELECTED: Final = ", ".join(_EXPRESSIONS.get(name, name) for name in COLUMNS)
+TASK_COLUMNS_SQL: Final = f"{_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL}"
+SELECT_TASK: Final = f"SELECT {TASK_COLUMNS_SQL} FROM orchestration_tasks"
 _INDEX: Final = {name: place for place, name in enumerate(COLUMNS)}
 _STATE, _OPEN, _APPROVED = _INDEX["state"], _INDEX["open_for_claim"], _INDEX["approved"]
 _DEPENDS_ON, _WRITES, _COMMAND, _HISTORY = _INDEX["depends_on"], _INDEX["writes"], _INDEX["command"], _INDEX["history"]
@@ -174,6 +180,7 @@ class NewTask:
     plan_mark: str = ""
     phase: int = 1
     note: str = ""
+    pool: str = ""  # empty: the default pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,11 @@ from rung.core.crew.contract import (
     TaskState,
     illegal_transition_message,
 )
+from rung.core.crew.pool import DEFAULT_POOL
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.conductor_key import load_key
 from rung.store.crew.connection import transaction
-from rung.store.crew.queries import CrewQueries
+from rung.store.crew.pools import PoolQueries
 from rung.store.crew.rows import IS_WORKER_SQL, TaskLease, parse_list
 from rung.store.crew.trigger_conditions import NOW_SQL, literals
 
@@ -51,7 +52,7 @@ _HEARTBEAT: Final = (
 )
 
 
-class WorkerCommands(CrewQueries):
+class WorkerCommands(PoolQueries):
     """Write operations of a worker."""
 
     _key: str = ""  # of the crew, once it was needed
@@ -69,10 +70,18 @@ class WorkerCommands(CrewQueries):
         return won
 
     def claim_next(self, session: str) -> TaskLease | None:
-        """Claim the unowned task with the highest priority whose dependencies are complete; None if there is none."""
+        """Claim the unowned task with the highest priority whose dependencies are complete; None if there is none.
+
+        A task of a closed pool is claimed only if the conductor chose it as the probe.
+        """
         _validate_name("session", session)
         done = {name for (name,) in self.connection.execute(_COMPLETE)}
+        closed = {name: pool for name, pool in self.pools().items() if not pool.is_open}
+        pools = self.task_pools() if closed else {}
         for task_id, waits_for in self.connection.execute(_UNOWNED):
+            pool = closed.get(pools.get(task_id, DEFAULT_POOL))
+            if pool is not None and pool.probe != task_id:
+                continue
             if done.issuperset(parse_list(waits_for)) and not self.require_task(task_id).problem:
                 with transaction(self.connection):
                     won = self._try_claim(task_id, session, "")

@@ -1,0 +1,282 @@
+"""A pool: the tasks of a crew that share an account or a model, and that wait together while it is unavailable.
+
+A limit with a known end parks the pool until then; trouble that passes without a known end makes it back off; a quota
+that only a person can raise blocks it. While a pool is closed, one task at a time is started as a probe. A probe that
+gets further opens the pool, and the other tasks start spread out. Clock and jitter are arguments.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.domain.errors import is_number
+from rung.core.domain.failures import Kind, Phase, is_passing
+from rung.core.policy.backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.domain.failures import Failure
+
+EX_TEMPFAIL: Final = 75  # exit code of a worker or its command: the task is fine, try later
+DEFAULT_POOL: Final = "default"  # of a task that names none
+PARKED_PREFIX: Final = "parked:"  # of the note of a task that waits for its pool
+MAX_CLOSINGS: Final = 3  # by one task without progress of its own: then the trouble is the task's
+_MAX_BACKOFF_SECONDS: Final = 300.0
+_SPREAD_STARTS: Final = 20  # about so many starts are spread out after a pool has opened
+_PARKED_UNTIL: Final = re.compile(
+    r"parked_until\W{1,5}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))", re.IGNORECASE
+)
+_HAND_BACK: Final = re.compile(rf"unavailable \((needs a person|exit code {EX_TEMPFAIL}[^)]*)\): (.*)")
+
+
+class PoolState(StrEnum):
+    """State of a pool. All but `open` are closed: no task is started, except as a probe."""
+
+    OPEN = "open"
+    PARKED = "parked"  # until a known time
+    BACKING_OFF = "backing_off"  # until a probe gets further
+    BLOCKED = "blocked"  # until a person wakes it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """How long a pool waits, and how it probes. All durations are in seconds."""
+
+    patience: float = 21_600.0  # with trouble that has no known end; 0: none
+    park: float = 604_800.0  # until a known end; 0: never
+    probe_interval: float = 60.0  # at least, between the starts of two probes
+    probe_seconds: float = 240.0  # of work until a probe has got further; agents retry by themselves for up to 190 s
+    spread: float = 10.0  # on average, between two starts after the pool has opened
+
+    def backoff(self, failed_probes: int, jitter: float) -> float:
+        """Return the seconds until the next probe. The first comes soon, the later ones after growing waits."""
+        if failed_probes == 0:
+            return self.probe_interval * (1 + jitter) / 4
+        ceiling = Backoff(base=self.probe_interval, cap=max(self.probe_interval, _MAX_BACKOFF_SECONDS))
+        return ceiling.ceiling(failed_probes) * (1 + jitter / 2)
+
+
+DEFAULT_POOL_LIMITS: Final = PoolLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The stored state of a pool. Times are seconds since the epoch."""
+
+    state: PoolState = PoolState.OPEN
+    reason: str = ""  # why it closed
+    since: float | None = None  # when it closed
+    until: float | None = None  # the end of its limit, if that is known
+    next_probe: float | None = None  # set while it is parked or backs off
+    probe: str = ""  # the task that is the probe at the moment
+    probed_at: float | None = None  # start of the last probe
+    failed_probes: int = 0  # since it closed
+    patient_until: float | None = None  # end of the patience; stays set once it is spent, until there is progress
+    opened_at: float | None = None  # when it opened again; starts are spread out for a while
+    next_start: float = 0.0  # the next of them
+    closings: Mapping[str, int] = field(default_factory=dict)  # by task, since the task's last progress
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether tasks may start."""
+        return self.state is PoolState.OPEN
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {**asdict(self), "state": self.state.value, "closings": dict(self.closings)}
+
+    @classmethod
+    def from_json(cls, values: object) -> Pool:
+        """Return a stored state. Unknown or invalid values are left out: a pool that cannot be read is open."""
+        if not isinstance(values, dict) or values.get("state") not in tuple(PoolState):
+            return cls()
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        numbers = ("since", "until", "next_probe", "probed_at", "patient_until", "opened_at", "next_start")
+        if any(known.get(name) is not None and not is_number(known[name]) for name in numbers):
+            return cls()
+        return cls(**{**known, "state": PoolState(values["state"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A failure of the service behind a pool: why, until when if that is known, and whether only a person can end it."""
+
+    reason: str
+    until: float | None = None
+    needs_person: bool = False
+
+
+def trouble_of(failure: Failure, at: float) -> Trouble | None:
+    """Return the trouble that a worker's failure at this time reports; None if the failure is the task's own."""
+    evidence = failure.evidence
+    is_temporary = evidence.exit_code == EX_TEMPFAIL
+    is_quota = failure.kind is Kind.QUOTA_EXHAUSTED and evidence.phase not in (Phase.LIMIT, Phase.TOOL)
+    if not (is_temporary or is_quota or is_passing(failure)):
+        return None
+    until = parked_until(f"{evidence.text}\n{evidence.output}")
+    if until is None and failure.retry_after is not None:
+        until = at + failure.retry_after
+    is_unnamed = is_temporary and failure.kind is Kind.UNKNOWN
+    reason = f"try later (exit code {EX_TEMPFAIL})" if is_unnamed else failure.headline()
+    return Trouble(reason=reason, until=until, needs_person=is_quota and until is None and not is_temporary)
+
+
+def hand_back_text(trouble: Trouble) -> str:
+    """Return the reason for which a worker hands its task back."""
+    if trouble.needs_person:
+        return f"unavailable (needs a person): {trouble.reason}"
+    until = "" if trouble.until is None else f"; parked_until {format_time(math.ceil(trouble.until))}"
+    return f"unavailable (exit code {EX_TEMPFAIL}{until}): {trouble.reason}"
+
+
+def parse_hand_back(text: str) -> Trouble | None:
+    """Return the trouble for which a worker handed its task back; None if it had another reason."""
+    match = _HAND_BACK.search(text)
+    if match is None:
+        return None
+    return Trouble(reason=match[2], until=parked_until(match[1]), needs_person=match[1] == "needs a person")
+
+
+def parked_until(text: str) -> float | None:
+    """Return the time that a text or a JSON contract names as `parked_until` (RFC 3339), the last one if there are several."""
+    found = _PARKED_UNTIL.findall(text)
+    try:
+        return datetime.fromisoformat(found[-1].upper()).timestamp() if found else None
+    except ValueError:
+        return None
+
+
+def after_failure(
+    pool: Pool, task: str, trouble: Trouble, now: float, jitter: float, limits: PoolLimits
+) -> tuple[Pool, bool]:
+    """Return the pool after a worker of this task met trouble, and whether the pool waits for its end.
+
+    If not, the failure is the task's: its patience is spent, or the task alone has closed the pool again and again.
+    """
+    if pool.is_open and pool.closings.get(task, 0) >= MAX_CLOSINGS:
+        return pool, False
+    if trouble.needs_person or (trouble.until is not None and trouble.until - now > limits.park):
+        return _blocked(pool, task, trouble, now), True
+    patient_until = now + limits.patience if pool.patient_until is None else pool.patient_until
+    if trouble.until is None and now >= patient_until:
+        return Pool(patient_until=patient_until, probed_at=pool.probed_at, closings=pool.closings, opened_at=now), False
+    if pool.is_open or pool.probe == task:
+        return _closed(pool, task, trouble, now, jitter, limits, patient_until), True
+    if pool.state is PoolState.BLOCKED and trouble.until is not None:
+        return _closed(pool, task, trouble, now, jitter, limits, patient_until), True
+    return _extended(pool, trouble), True
+
+
+def _blocked(pool: Pool, task: str, trouble: Trouble, now: float) -> Pool:
+    """Close the pool until a person wakes it. While another worker's limit has a known end, that end counts."""
+    if pool.state is PoolState.PARKED and pool.probe != task:
+        return pool
+    since = now if pool.since is None else pool.since
+    return Pool(
+        state=PoolState.BLOCKED, reason=trouble.reason, since=since, until=trouble.until, probed_at=pool.probed_at
+    )
+
+
+def _extended(pool: Pool, trouble: Trouble) -> Pool:
+    """Return a closed pool after a worker that was already running met trouble, too: a later end counts."""
+    if trouble.until is None or trouble.until <= (pool.until or 0.0):
+        return pool
+    next_probe = max(trouble.until, pool.next_probe or 0.0)
+    return replace(pool, state=PoolState.PARKED, until=trouble.until, next_probe=next_probe, reason=trouble.reason)
+
+
+def _closed(
+    pool: Pool, task: str, trouble: Trouble, now: float, jitter: float, limits: PoolLimits, patient_until: float
+) -> Pool:
+    """Close the pool, or close it again after a failed probe."""
+    is_probe = pool.probe == task
+    failed_probes = pool.failed_probes + 1 if is_probe else 0
+    next_probe = now + limits.backoff(failed_probes, jitter)
+    if trouble.until is not None:
+        end = trouble.until + jitter * limits.probe_interval / 6  # clocks differ
+        next_probe = max(end, next_probe) if is_probe else end
+        patient_until += max(0.0, trouble.until - now)  # a promised wait costs no patience
+    if pool.probed_at is not None:
+        next_probe = max(next_probe, pool.probed_at + limits.probe_interval)
+    closings = {**pool.closings, task: pool.closings.get(task, 0) + 1} if pool.is_open else pool.closings
+    return Pool(
+        state=PoolState.BACKING_OFF if trouble.until is None else PoolState.PARKED,
+        reason=trouble.reason,
+        since=now if pool.since is None else pool.since,
+        until=trouble.until,
+        next_probe=next_probe,
+        probed_at=pool.probed_at,
+        failed_probes=failed_probes,
+        patient_until=patient_until,
+        closings=closings,
+    )
+
+
+def is_probe_due(pool: Pool, now: float) -> bool:
+    """Return whether a task may be started as a probe now."""
+    return pool.next_probe is not None and not pool.is_open and not pool.probe and now >= pool.next_probe
+
+
+def is_spreading(pool: Pool, now: float, limits: PoolLimits) -> bool:
+    """Return whether the pool opened a short time ago, so that its tasks start one after the other."""
+    return pool.is_open and pool.opened_at is not None and now < pool.opened_at + _SPREAD_STARTS * limits.spread
+
+
+def may_start(pool: Pool, now: float, limits: PoolLimits) -> bool:
+    """Return whether a task of the pool may be started now; of a closed pool, as its probe."""
+    if not pool.is_open:
+        return is_probe_due(pool, now)
+    return now >= pool.next_start or not is_spreading(pool, now, limits)
+
+
+def after_start(pool: Pool, task: str, now: float, jitter: float, limits: PoolLimits) -> Pool:
+    """Return the pool after this task was started: as the probe if the pool is closed."""
+    if not pool.is_open:
+        return replace(pool, probe=task, probed_at=now, next_probe=now + limits.probe_interval)
+    return replace(pool, next_start=now + limits.spread * (0.5 + jitter)) if is_spreading(pool, now, limits) else pool
+
+
+def after_lost_probe(pool: Pool, task: str, now: float, limits: PoolLimits) -> Pool:
+    """Return the pool after its probe ended without a word about the service: another one is due."""
+    if pool.probe != task:
+        return pool
+    return replace(pool, probe="", next_probe=max(now, (pool.probed_at or now) + limits.probe_interval))
+
+
+def after_progress(pool: Pool, task: str, now: float) -> Pool:
+    """Return the pool after this task got further. Only its probe opens a closed pool: others may have been served before."""
+    closings = {name: number for name, number in pool.closings.items() if name != task}
+    if pool.is_open:
+        return replace(pool, closings=closings, patient_until=None)
+    if pool.probe != task:
+        return pool
+    return Pool(probed_at=pool.probed_at, closings=closings, opened_at=now)
+
+
+def wake(pool: Pool, now: float) -> Pool:
+    """Return the pool after a person opened it."""
+    return pool if pool.is_open else Pool(probed_at=pool.probed_at, opened_at=now)
+
+
+def describe(pool: Pool) -> str:
+    """Return a closed pool's state in one line: until when, why, and when it is probed next. Empty if it is open."""
+    if pool.is_open:
+        return ""
+    text = pool.state.value.replace("_", " ")
+    if pool.until is not None:
+        text += f" until {format_time(pool.until)}"
+    if pool.state is PoolState.BLOCKED:
+        return f"{text}: {pool.reason}; a person opens it: rung crew wake"
+    probe = f"{pool.probe} probes" if pool.probe else f"next probe {format_time(pool.next_probe or 0.0)}"
+    return f"{text}: {pool.reason}; {probe}"
+
+
+def format_time(at: float) -> str:
+    """Return a time as RFC 3339 in UTC, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
