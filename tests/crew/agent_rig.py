@@ -39,7 +39,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
         "--output-format",
         "json",
     ]
-    crew = {"name": "c", "worker": worker, "poll": 0.3, "beat": 1.0, "stale_after": 60.0}
+    crew = {"name": "c", "worker": worker, "poll": 0.3, "beat": 1.0, "stale_after": 60.0, "probe_interval": 2.0}
     task = {"id": "task-01", "instruction": told["instruction"], "workdir": "project"}
     (root / "plan.toml").write_text(f"[crew]\n{to_toml(crew)}\n[[task]]\n{to_toml(task)}")
     with lab(script=told["script"]) as provider:
