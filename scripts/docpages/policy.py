@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
 from rung.adapters.system.user_hooks import CommandHook
+from rung.core.agents.own_agents import OwnAgent
 from rung.core.classify.user_rules import RuleTable
 from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.domain.settings_schema import REQUIRED, declared_settings
@@ -141,6 +142,7 @@ _SETTINGS = (
     ("`[[rules]]`", RuleTable),
     ("`[stop]`", StopSettings),
     ("`[[hooks]]`", CommandHook),
+    ("`[[agents]]`", OwnAgent),
     ("`[loops]`", LoopSettings),
     ("`[gateway]`", GatewaySettings),
     ("`[gateway.timeouts]`", TimeoutSettings),

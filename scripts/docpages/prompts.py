@@ -14,12 +14,18 @@ from rung.core.domain.request import Request
 from rung.core.policy.policy import preset
 from rung.core.policy.prompts import FIELDS, PROMPTS
 from rung.core.recovery.apply_rung import ANSWERED_PROMPT, apply_rung
+from rung.core.recovery.session_resume import CONTINUE_PROMPT, LOST_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Actions that send no recovery prompt.
 _WITHOUT_PROMPT = frozenset({Action.RETRY, *WAITING_ACTIONS, Action.ASK, Action.SURFACE})
+# Prompts of command-line agents, which `rung run`, pipelines and crew workers send in place of a rung's.
+_SESSION_USES = {
+    CONTINUE_PROMPT: "`retry`, or any rung after a failure that the work did not cause: the agent continues its own session",
+    LOST_PROMPT: "`retry`, or a rung that keeps the approach: the agent starts afresh, because its session cannot be continued",
+}
 _PARTS_KNOWN = " (if the missing parts are known)"
 
 
@@ -28,7 +34,8 @@ def pages() -> dict[str, str]:
     uses = _uses()
     parts: list[str] = []
     for name, text in PROMPTS.items():
-        parts += [f"## {code(name)}", bullets(_use(action, kinds) for action, kinds in uses[name].items()), fence(text)]
+        used = [_SESSION_USES[name]] if name in _SESSION_USES else [_use(*use) for use in uses[name].items()]
+        parts += [f"## {code(name)}", bullets(used), fence(text)]
     intro = (
         "A recovery prompt is the text that a rung adds to a request. Each prompt has an id. The `Changed` event "
         "records the id, so the effect of a prompt can be measured. The `prompts` table of a [policy](policy.md) "

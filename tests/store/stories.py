@@ -76,6 +76,7 @@ going_on = st.one_of(
     st.builds(ev.Ordered, at, st.sampled_from(["retry", "cancel"]), texts, texts, texts),
     st.builds(ev.Skipped, at, st.integers(0, 5), texts),
     st.builds(ev.StepCompleted, at, texts),
+    st.builds(ev.AgentSessionOpened, at, texts, texts, texts, st.booleans()),
     st.builds(ev.CheckpointTaken, at, st.integers(0, 5), texts),
     st.builds(ev.RolledBack, at, st.integers(0, 5), texts),
     st.builds(ev.ModelRestored, at, texts, texts),

@@ -58,7 +58,7 @@ def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, 
     return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
 
 
-_NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.CheckpointTaken)
+_NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.AgentSessionOpened, ev.CheckpointTaken)
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:

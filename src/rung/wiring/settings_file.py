@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rung.adapters.system.user_hooks import CommandHook
+    from rung.core.agents.own_agents import OwnAgent
 
 CONFIG_FILE: Final = "rung.toml"
 MAX_FOUND_BYTES: Final = 1024 * 1024
@@ -61,6 +62,7 @@ class SettingsFile:
         """
         with self.errors():
             self._read_hooks()
+            self._read_agents()
             read_stop_settings(self.table.get("stop", {}))
             loop_settings_from(self.table.get("loops", {}))
             policy = read_settings_table(self.table.get("policy", {}), "policy")
@@ -81,6 +83,18 @@ class SettingsFile:
         """Return the rows of `[[hooks]]`."""
         with self.errors():
             return self._read_hooks()
+
+    def agents(self) -> tuple[OwnAgent, ...]:
+        """Return the rows of `[[agents]]`."""
+        with self.errors():
+            return self._read_agents()
+
+    def _read_agents(self) -> tuple[OwnAgent, ...]:
+        if "agents" not in self.table:
+            return ()
+        from rung.core.agents.own_agents import OwnAgent
+
+        return read_rows(OwnAgent, self.table["agents"], "agents")
 
     def _read_hooks(self) -> tuple[CommandHook, ...]:
         if "hooks" not in self.table:

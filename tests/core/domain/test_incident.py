@@ -46,6 +46,7 @@ EVENTS: list[ev.Event] = [
     ev.Abandoned(13.0, 2, "plan: the first", "a lock"),
     ev.Skipped(13.0, 2, "no change"),
     ev.StepCompleted(14.0, "built"),
+    ev.AgentSessionOpened(14.0, "", "claude", "s-1"),
     ev.Answered(15.0, "decline"),
     ev.CheckpointTaken(16.0, 2, "ref"),
     ev.RolledBack(17.0, 2, "ref"),

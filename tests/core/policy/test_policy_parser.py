@@ -194,6 +194,7 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(checkpoints=0), "policy.checkpoints", 0),
     (settings(learn=0), "policy.learn", 0),
     (settings(elide_text="no"), "policy.elide_text", "no"),
+    (settings(resume_sessions="no"), "policy.resume_sessions", "no"),
     (settings(report=False), "policy.report", False),
     (settings(prompts=[]), "policy.prompts", []),
     (settings(prompts={"nudge": "x"}), "policy.prompts.nudge", "x"),
@@ -331,6 +332,7 @@ def test_every_key() -> None:
         "prompts": {"nudge.test": "Mend it."},
         "learn": True,
         "elide_text": True,
+        "resume_sessions": False,
     }
     assert set(keys) == set(POLICY_KEYS) - {"budget"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
@@ -359,6 +361,7 @@ def test_every_key() -> None:
         prompts={"nudge.test": "Mend it."},
         learn=True,
         elide_text=True,
+        resume_sessions=False,
     )
 
 

@@ -16,6 +16,7 @@ from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.policy.prompts import CHARACTERS_PER_TOKEN, FIELDS, PROMPTS, prompt_id, render
 from rung.core.recovery.apply_rung import ANSWERED_PROMPT
+from rung.core.recovery.session_resume import CONTINUE_PROMPT, LOST_PROMPT
 from rung.core.text.quoted_data import quote_data
 
 
@@ -82,7 +83,7 @@ def test_every_prompt_is_used() -> None:
     used = {
         prompt_id(action, failed(kind, missing=parts)) for action in Action for kind in Kind for parts in ((), ("a",))
     }
-    assert used | {ANSWERED_PROMPT} == set(PROMPTS)
+    assert used | {ANSWERED_PROMPT, CONTINUE_PROMPT, LOST_PROMPT} == set(PROMPTS)
 
 
 @pytest.mark.parametrize("name", PROMPTS)

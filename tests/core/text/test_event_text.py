@@ -55,6 +55,8 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.Hinted(1.0, 1, "nudge worked"), "remembered", "nudge worked"),
         (ev.Skipped(1.0, 1, "the same"), "skipped", "nudge: the same"),
         (ev.StepCompleted(1.0, "tests"), "step done", "tests"),
+        (ev.AgentSessionOpened(1.0, "", "claude", "s-1"), "session", "new session s-1 of claude"),
+        (ev.AgentSessionOpened(1.0, "", "claude", "s-1", continued=True), "session", "continues session s-1 of claude"),
         (ev.Answered(1.0, "approve"), "answered", "approve"),
         (ev.Ordered(1.0, "retry", "ada", "large", "so"), "ordered", "retry on large, with a new prompt, by ada"),
         (ev.Ordered(1.0, "cancel", ""), "ordered", "cancel, by a person"),

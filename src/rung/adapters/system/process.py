@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
+from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
@@ -21,21 +23,28 @@ from rung.adapters.system.process_guardian import ProcessGuardian, deferred_sign
 from rung.adapters.system.step_file import STEPS_VARIABLE
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
-from rung.core.domain.failures import Phase
+from rung.core.domain.failures import Kind, Phase
 from rung.core.text.json_in_text import parse_json_object
+from rung.engine.agent_sessions import sessions_of_attempt
 from rung.engine.attempt_api import progress_reporter
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rung.adapters.system.agent_sessions.agent_sessions import SessionCommand
     from rung.adapters.system.step_file import StepFile
     from rung.core.domain.request import Request
+    from rung.engine.agent_sessions import RunSessions
 
 STDIN: Final = 0
 WAIT_SLICE_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL
 MAX_STDERR_BYTES: Final = 64 * 1024  # tail of stderr that is kept
+_OUTSIDE_SIGNALS: Final = (
+    signal.SIGTERM,
+    *(getattr(signal, name) for name in ("SIGKILL", "SIGHUP") if hasattr(signal, name)),
+)
 RECOVERY_PLACEHOLDER: Final = "{recovery}"
 MODEL_PLACEHOLDER: Final = "{model}"
 
@@ -58,23 +67,39 @@ class AgentCommand:
     launch: Callable[[Sequence[str]], Sequence[str]] | None = None  # wraps a command line
     keep_output: Callable[[str], object] | None = None  # gets the output of each attempt, however it ended
     steps: StepFile | None = None  # in which the command reports its completed steps
+    sessions: AgentSessions = field(default_factory=AgentSessions)
 
     def __post_init__(self) -> None:
         for command in self.by_agent.values():
             fill_placeholders(command, {RECOVERY_PLACEHOLDER: "", MODEL_PLACEHOLDER: ""})  # refuses text as code
 
     def __call__(self, request: Request) -> str:
-        """Run the command once. Return its standard output, or raise AttemptError with the evidence."""
-        template = self.by_agent[request.agent]
-        values = {RECOVERY_PLACEHOLDER: request.recovery, MODEL_PLACEHOLDER: request.model}
-        argv, variables = fill_placeholders(template, values)
-        has_text = bool(request.prompt) and not uses_placeholder(template, RECOVERY_PLACEHOLDER)
+        """Run the command once, in the agent's session. Return its output, or raise AttemptError with the evidence."""
+        template, log = self.by_agent[request.agent], sessions_of_attempt()
+        command = self.sessions.continued(template, log)
+        try:
+            return self._run(request, command, log)
+        except AttemptError as error:
+            instead = self.sessions.replacement(template, command, error, log)
+            if instead is None:
+                raise
+        return self._run(request, instead, log)
+
+    def _run(self, request: Request, command: SessionCommand, log: RunSessions | None) -> str:
+        if command.is_fresh and log is not None and not log.is_first:
+            request = log.handed_over(request, changed_files())
+        recovery = request.recovery if command.prompt is None else command.prompt
+        values = {RECOVERY_PLACEHOLDER: recovery, MODEL_PLACEHOLDER: request.model}
+        argv, variables = fill_placeholders(command.words, values)
+        has_text = bool(request.prompt) and not uses_placeholder(command.words, RECOVERY_PLACEHOLDER)
         stdin = self.given.insert_into(request.prompt, self.given_text) if has_text else self.given.chunks()
+        if command.prompt is not None:
+            has_text, stdin = True, iter((command.prompt.encode("utf-8", "replace"),))
         process = RunningProcess(
             argv if self.launch is None else self.launch(argv),
             None if self.terminal and not has_text else stdin,
-            None if self.show_output is None else self.show_output(),
-            self.show_errors,
+            command.show("output", None if self.show_output is None else self.show_output()),
+            command.show("errors", self.show_errors),
             guard=self.guard,
             keep_bytes=self.show_output is None,
             poll=None if self.steps is None else self.steps.report_new,
@@ -83,8 +108,10 @@ class AgentCommand:
         try:
             return process.result()
         finally:
+            output = process.output_text()  # after its end: all of it has been read
+            command.finish()
             if self.keep_output is not None:
-                self.keep_output(process.output_text())
+                self.keep_output(output)
             if self.steps is not None:
                 self.steps.report_new(final=True)
 
@@ -251,6 +278,7 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
     facts = _error_facts(result) if result is not None else None
     if facts is None and exit_code == 0:
         return output
+    facts = facts or _killed_facts(-exit_code)
     facts = facts or {"text": clip(errors.strip() or output.strip() or f"exit code {exit_code}", 4_096)}
     raise AttemptError(
         facts.pop("text"),
@@ -259,6 +287,13 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
         output=clip(output),
         **facts,
     )
+
+
+def _killed_facts(number: int) -> dict[str, Any] | None:
+    """Return the facts of a process that was killed from outside: what it wrote before does not say why."""
+    if number not in _OUTSIDE_SIGNALS:
+        return None
+    return {"text": f"killed by {signal.Signals(number).name}", "finding": Kind.WORKER_DEAD}
 
 
 def _error_facts(result: dict[str, Any]) -> dict[str, Any] | None:

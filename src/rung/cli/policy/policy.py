@@ -144,6 +144,7 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "checkpoints": "yes" if policy.checkpoints else "no",
         "report": policy.report or "none",
         "prompts": ", ".join(policy.prompts) or "built-in",
+        "resume_sessions": "yes: an agent goes on in its own session" if policy.resume_sessions else "no",
         "elide_text": "yes: long texts may be cut in their middle" if policy.elide_text else "no",
         "learn": "yes: start at the rung that worked before" if policy.learn else "no",
     }

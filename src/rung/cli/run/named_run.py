@@ -16,6 +16,7 @@ from rung.core.domain.errors import ConfigError, RunOwnedElsewhere
 from rung.core.domain.events import Cancelled, Status
 from rung.core.domain.incident import Incident
 from rung.core.domain.outcome import SUCCESS_STATUSES
+from rung.engine.durable.recovery import SESSION_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,11 +51,13 @@ def describe_call(agents: Mapping[str, Sequence[str]], given: CommandInput) -> d
     }
 
 
-def claimable_id(journal: Journal, run_id: str, call: dict[str, Any], *, may_repeat: bool) -> str:
+def claimable_id(
+    journal: Journal, run_id: str, call: dict[str, Any], *, may_repeat: bool, resumes_sessions: bool = False
+) -> str:
     """Return the id to run under: a new one, or that of a run which goes on, or `ID~2` after a run that ended badly.
 
-    Raises ConfigError if the id belongs to another call, or if an attempt was cut off that may not be repeated;
-    RunOwnedElsewhere while another process runs it.
+    Raises ConfigError if the id belongs to another call, or if an attempt was cut off that may not be repeated and whose agent
+    has no session to continue (`resumes_sessions`); RunOwnedElsewhere while another process runs it.
     """
     number, name = 1, run_id
     while (row := journal.runs.find(name)) is not None:
@@ -63,7 +66,7 @@ def claimable_id(journal: Journal, run_id: str, call: dict[str, Any], *, may_rep
             raise RunOwnedElsewhere(name, "another process runs it")
         ended = row.result.get("status") if row.result is not None else _cancelled(journal, name)
         if ended is None and not may_repeat:
-            _refuse_cut_off_attempt(journal, name)
+            _refuse_cut_off_attempt(journal, name, resumes_sessions=resumes_sessions)
         if ended is None or Status(ended) in SUCCESS_STATUSES:
             return name
         number += 1
@@ -91,10 +94,14 @@ def _require_same_call(run_id: str, row: RunRow, call: dict[str, Any]) -> None:
         )
 
 
-def _refuse_cut_off_attempt(journal: Journal, run_id: str) -> None:
-    """Raise ConfigError if the last attempt of the run began and did not end."""
-    number = Incident.of(journal.events(run_id)).attempts + 1
+def _refuse_cut_off_attempt(journal: Journal, run_id: str, *, resumes_sessions: bool) -> None:
+    """Raise ConfigError if the last attempt of the run began and did not end, and cannot be continued."""
+    incident = Incident.of(journal.events(run_id))
+    number = incident.attempts + 1
     keys = journal.runs.step_keys(run_id)
+    known = bool(incident.agent_sessions) or any(key.startswith(f"attempt.{number}.{SESSION_STEP}.") for key in keys)
+    if resumes_sessions and known:
+        return
     if f"attempt.{number}.begun" in keys and f"attempt.{number}" not in keys:
         raise ConfigError(
             "--run-id",

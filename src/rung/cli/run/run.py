@@ -75,6 +75,12 @@ Standard output gets the output of a successful run; otherwise the output contra
     default=None,
     help="Whether the command may run again after an attempt that was cut off (default: with --check or --judge).",
 )
+@click.option(
+    "--resume-session/--no-resume-session",
+    "resume_session",
+    default=None,
+    help="Let a known agent that failed continue its own session (default), or start it afresh.",
+)
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
 @click.option(
     "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."

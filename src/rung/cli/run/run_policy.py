@@ -24,6 +24,8 @@ def policy_of_run(options: dict[str, Any], journal: Journal | None, agents: Mapp
     first command cannot be given are no fallback: it would run the identical command.
     """
     policy = _policy(options, journal)
+    if options["resume_session"] is not None:
+        policy = policy.replace(resume_sessions=options["resume_session"])
     takes_model = {name: uses_placeholder(words, MODEL_PLACEHOLDER) for name, words in agents.items()}
     if len(options["models"]) > 1 and not any(takes_model.values()):
         raise ConfigError("--model", options["models"][1], "given once, or used: no command has {model}")

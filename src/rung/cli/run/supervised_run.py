@@ -23,6 +23,7 @@ from rung.cli.run.run_checks import combine_checks, command_check, find_notes, l
 from rung.core.domain.request import Request
 from rung.engine.durable import recovery
 from rung.engine.recover import recover_sync
+from rung.wiring.agents import agent_sessions
 from rung.wiring.completion_checks import output_check
 
 if TYPE_CHECKING:
@@ -104,7 +105,13 @@ class SupervisedRun:
         if self.options["run_id"] is None or self.journal is None:  # a run with an id has a journal
             return "", None
         call = describe_call(self.agents, self._given)
-        run_id = claimable_id(self.journal, self.options["run_id"], call, may_repeat=self._is_idempotent or attended)
+        run_id = claimable_id(
+            self.journal,
+            self.options["run_id"],
+            call,
+            may_repeat=self._is_idempotent or attended,
+            resumes_sessions=self.policy.resume_sessions,
+        )
         process = RunProcess(run_id)
         process.end()
         return run_id, process
@@ -120,8 +127,13 @@ class SupervisedRun:
             guard=self.options["guard"],
             keep_output=self.output.keep,
             steps=StepFile(),
+            sessions=agent_sessions(self._tell, self.options["policy_name"]),
             launch=None if process is None else process.launcher,
         )
+
+    def _tell(self, text: str) -> None:
+        if not self.options["as_json"]:
+            click.echo(f"rung: {text}", err=True)
 
     def _ports(self) -> RunPorts:
         options = self.options

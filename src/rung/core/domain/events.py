@@ -208,6 +208,20 @@ class StepCompleted(NamedTuple):
     step: str
 
 
+class AgentSessionOpened(NamedTuple):
+    """The attempt works in a session of its agent: a new one, or one that is `continued`.
+
+    `program` is the agent's name, such as `claude`; `session` is the id by which it continues the session. `agent` is that of
+    the request.
+    """
+
+    at: float
+    agent: str
+    program: str
+    session: str
+    continued: bool = False
+
+
 class Answered(NamedTuple):
     """A person answered a question."""
 
@@ -294,6 +308,7 @@ Event: TypeAlias = (
     | Changed
     | Skipped
     | StepCompleted
+    | AgentSessionOpened
     | Answered
     | Ordered
     | CheckpointTaken

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
+from rung.core.domain.agent_session import AgentSession, survives_decision, survives_failure
 from rung.core.domain.failures import PROCESS_DEATH_RULE, is_limit, is_resumable
 from rung.core.domain.ladder import Action
 
@@ -42,6 +43,8 @@ class Incident:
     failures: tuple[Failure, ...] = ()
     retry_budget_ok: bool = True
     steps: tuple[str, ...] = ()
+    agent_sessions: Mapping[str, AgentSession] = _EMPTY  # by agent: those that the next attempt can continue
+    session_told: bool = False  # the request as it is now has reached the agent's session
     abandoned: tuple[ev.Abandoned, ...] = ()  # approaches that were given up: known-bad paths
     partial_output: str = ""  # the answer so far: the truncated part and what each resumption added
     resumed_elsewhere: bool = False  # the model handed over to resumes the partial answer
@@ -144,6 +147,8 @@ class Incident:
             self._note_limit(event.at, failure)
         if self.resuming and failure.evidence.progress and is_resumable(failure):
             self._count_resumptions_anew()
+        if self.agent_sessions:
+            self._keep_session(failure)
         self.failure = failure
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
@@ -151,6 +156,16 @@ class Incident:
             self.dollars += event.dollars
         if (failure.evidence.output or self.partial_output) and failure.rule != PROCESS_DEATH_RULE:
             self.partial_output = (self.partial_output if self.resuming else "") + failure.evidence.output
+
+    def _keep_session(self, failure: Failure) -> None:
+        """Forget the session of the attempt that failed, if it cannot be continued."""
+        agent = self.request.agent if self.request is not None else ""
+        session = self.agent_sessions.get(agent)
+        if session is not None and not survives_failure(session, failure, self.failure):
+            self._forget_session(agent)
+
+    def _forget_session(self, agent: str) -> None:
+        self.agent_sessions = {name: session for name, session in self.agent_sessions.items() if name != agent}
 
     def _attempt_succeeded(self, event: ev.AttemptSucceeded) -> None:
         self.attempts += 1
@@ -174,6 +189,8 @@ class Incident:
         decision = event.decision
         self.decision = decision
         rung = decision.rung
+        if self.agent_sessions and not survives_decision(decision, self.failure, self.request):
+            self._forget_session(self.request.agent if self.request is not None else "")
         if isinstance(decision, ev.Repeat) and decision.until is not None:
             if decision.parked:
                 self._park(event.at, decision.until)
@@ -280,6 +297,7 @@ class Incident:
     def _changed(self, event: ev.Changed) -> None:
         self.request = event.request
         self.digests |= {event.digest}
+        self.session_told = False
 
     def _skipped(self, event: ev.Skipped) -> None:
         self.exhausted = {**self.exhausted, event.rung: event.reason}
@@ -287,6 +305,12 @@ class Incident:
     def _step_completed(self, event: ev.StepCompleted) -> None:
         if event.step not in self.steps:  # a retried attempt reports its steps again
             self.steps = (*self.steps, event.step)
+
+    def _agent_session_opened(self, event: ev.AgentSessionOpened) -> None:
+        before = self.agent_sessions.get(event.agent) if event.continued else None
+        session = AgentSession(event.program, event.session, 0 if before is None else before.continued + 1)
+        self.agent_sessions = {**self.agent_sessions, event.agent: session}
+        self.session_told = True
 
     def _answered(self, event: ev.Answered) -> None:
         self.answer = event.option
@@ -336,6 +360,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.Changed: Incident._changed,  # noqa: SLF001
     ev.Skipped: Incident._skipped,  # noqa: SLF001
     ev.StepCompleted: Incident._step_completed,  # noqa: SLF001
+    ev.AgentSessionOpened: Incident._agent_session_opened,  # noqa: SLF001
     ev.Answered: Incident._answered,  # noqa: SLF001
     ev.Ordered: Incident._ordered,  # noqa: SLF001
     ev.CheckpointTaken: Incident._checkpoint_taken,  # noqa: SLF001

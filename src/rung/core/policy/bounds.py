@@ -41,6 +41,7 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         escalate_after=max(policy.escalate_after, limits.escalate_after),
         confirm=max(policy.confirm, limits.confirm, key=_STRICTNESS.index),
         checkpoints=policy.checkpoints or limits.checkpoints,
+        resume_sessions=policy.resume_sessions or limits.resume_sessions,
     )
 
 

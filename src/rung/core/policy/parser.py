@@ -186,6 +186,7 @@ def _user_rules(rows: object) -> UserRules:
 
 FILE_KEYS: Final = (
     "policy", "ladder", "projects", "tools", "rules", "journal", "notes", "gateway", "loops", "stop", "hooks",
+    "agents",
 )  # fmt: skip
 
 

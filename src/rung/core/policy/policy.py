@@ -163,6 +163,11 @@ class Policy:
         "Replacement texts of [recovery prompts](prompts.md).",
         default_factory=lambda: EMPTY_TABLE,
     )
+    resume_sessions: bool = setting(
+        FLAG,
+        "Whether a command-line agent that failed continues its own session, where Rung knows how.",
+        default=True,
+    )
     elide_text: bool = setting(
         FLAG,
         "Whether compaction may cut the middle of a long text that nothing else makes small enough. Otherwise the context "

@@ -140,6 +140,16 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "({kind}):\n{error}\n{output}\n{known_bad}\n{cause}\nDone so far: {steps}\nStart from the state as it is now. Do not repeat "
             "what is listed above.\n\nThe task:\n{task}"
         ),
+        "session.continue": (
+            "Your session was interrupted before your work was finished ({kind}):\n{error}\n\nContinue it from where you "
+            "stopped. What this conversation records as done is done: do not do it again. A call whose result is missing "
+            "or says that it was interrupted may have taken effect: check that before you make it again. When everything "
+            "is done, give your final answer."
+        ),
+        "session.lost": (
+            "An earlier attempt at this work was interrupted ({kind}), and its session cannot be continued:\n{error}\n{output}\n"
+            "Reported as done: {steps}\nCheck what exists before you do anything, keep what is done, and do the rest."
+        ),
         "fix.proposal": (
             "Your work reported an error.\n\nError ({kind}):\n{error}\n{output}\nCorrect this and only this, then "
             "continue. Do not widen the task and do not work around the error by disabling a check.\n\n"

@@ -8,6 +8,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import PROCESS_DEATH_RULE, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decision_from_answer, exhausted_cap
+from rung.core.recovery.session_resume import session_to_continue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def process_death_failure(incident: Incident) -> Failure:
 
 
 def decide_after_process_death(incident: Incident, policy: Policy, now: float) -> ev.Decision:
-    """Return a retry if the request is idempotent; otherwise ask a person, or end the incident as partial.
+    """Return a retry if the request is idempotent, or if its agent continues its session; otherwise ask a person, or end.
 
     The retry is not a try of a rung: the attempt did not fail, so the run goes on as if its process had lived. But it is
     an attempt: a run that kills its process each time ends with its budget.
@@ -79,6 +80,8 @@ def decide_after_process_death(incident: Incident, policy: Policy, now: float) -
         return ev.Finish(last, ev.Status.PARTIAL, spent)
     if incident.terms.idempotent:
         return ev.Repeat(rung, 0.0, "the process died; the request is idempotent")
+    if session_to_continue(incident, policy) is not None:
+        return ev.Repeat(rung, 0.0, "the process died; the session of its agent is continued")
     why = "the process died during an attempt that may have had side effects"
     if not incident.terms.attended:
         return ev.Finish(last, ev.Status.PARTIAL, why)

@@ -83,6 +83,8 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int, zone: tzinfo |
             return _describe_decision(decision, rungs)
         case ev.Unparked():
             return EventText("note", "unparked", "the work is taken up")
+        case ev.AgentSessionOpened(program=program, session=session, continued=continued):
+            return EventText("note", "session", f"{'continues' if continued else 'new'} session {session} of {program}")
         case ev.Cancelled(reason=reason):
             return EventText("end", "stopped", first_line(reason))
         case ev.Closed(status=status, reason=reason):

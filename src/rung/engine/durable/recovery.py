@@ -7,7 +7,7 @@ import warnings
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain import events as ev
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
+SESSION_STEP: Final = "session"  # in the key of the step that names the session of an attempt's agent
 
 
 class DurableRecovery:
@@ -74,17 +75,18 @@ class DurableRecovery:
         return self._record_step(key, self._step_result(value))
 
     def reported(self, report: Mapping[str, Any]) -> None:
-        """Record a step or a cost that the running attempt reports. It is durable when this returns."""
+        """Record a step, a cost or a session that the running attempt reports. It is durable when this returns."""
+        what = SESSION_STEP if "session" in report else "report"
         try:
-            self.lease.record(f"{self.next_step_key()}.report.{next(self._report_numbers)}", report)
+            self.lease.record(f"{self.next_step_key()}.{what}.{next(self._report_numbers)}", report)
         except RungError as error:  # the attempt must not fail because of its report
             self.run.record_crash("journal", error)
 
     def _reports(self, key: str) -> list[Mapping[str, Any]]:
         """Return what an attempt of an earlier process reported. Its enclosing runs received the dollars then."""
-        prefix = f"{key}.report."
-        numbers = sorted(int(name.removeprefix(prefix)) for name in self.recorded_steps if name.startswith(prefix))
-        return [self.recorded_steps[f"{prefix}{number}"] for number in numbers]
+        prefixes = (f"{key}.report.", f"{key}.{SESSION_STEP}.")
+        names = [name for name in self.recorded_steps if name.startswith(prefixes)]
+        return [self.recorded_steps[name] for name in sorted(names, key=lambda name: int(name.rpartition(".")[2]))]
 
     def _restore_reports(self, key: str) -> None:
         """Add what an attempt of an earlier process reported to the run."""
@@ -92,6 +94,8 @@ class DurableRecovery:
             self.run.attempt_dollars += report.get("dollars", 0.0)
             if "step" in report:
                 self.run.append(ev.StepCompleted(self.run.clock.now(), report["step"]))
+            if "session" in report:
+                self.run.append(ev.AgentSessionOpened(self.run.clock.now(), **report))
 
     def _record_step(self, key: str, result: Any) -> Awaitable[None] | None:
         """Record a step, with retries. In an async run the write does not block the event loop."""
