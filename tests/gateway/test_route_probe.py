@@ -35,7 +35,7 @@ def test_one_probe_at_a_time() -> None:
         assert not probe.begin(ROUTE)
         probe.mark_failed(ROUTE)  # another call that was handed away changes nothing
         probe.end(ROUTE)
-    assert pauses == [5.0, 5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
+    assert pauses == [5.0, 5.0, 10.0, 15.0, 15.0, 15.0, 15.0]
     probe.mark_healthy(ROUTE)
     assert probe.is_healthy(ROUTE)
     probe.end(ROUTE)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_ROUTES: Final = 5_000  # clients choose the names of models; the oldest are forgotten, which means healthy
-_MAX_PAUSE_FACTOR: Final = 12  # of the shortest pause
+_MAX_PAUSE_FACTOR: Final = 3  # of the shortest pause: sessions are back soon after an outage, however long it was
 _DURATION_FACTOR: Final = 10  # a probe that fails slowly delays its caller: it is made in a tenth of the time at most
 
 

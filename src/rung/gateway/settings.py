@@ -223,7 +223,7 @@ class GatewaySettings:
     probe_seconds: float = setting(
         SECONDS,
         "Shortest time before a request of one session tries the model that sessions left in an outage. If it succeeds, all "
-        "of them return. The time doubles up to twelvefold while it fails.",
+        "of them return. The time doubles up to threefold while it fails.",
         default=5.0,
     )
     journaled_per_second: int = setting(
