@@ -60,9 +60,7 @@ def run(told: dict[str, Any]) -> dict[str, Any]:
         command, env = agent_command(agent, lab.url, home)
         env |= {"RUNG_JOURNAL": str(root / "journal.db"), "XDG_STATE_HOME": str(root / "state")}
         for name, text in told.get("files", {}).items():
-            (project / name).write_text(
-                text.replace("{command}", json.dumps(command[:-1] if agent == "codex" else command))
-            )
+            (project / name).write_text(text.replace("{command}", json.dumps(command)))
         words = [sys.executable, "-m", "rung", *(command if word == "{command}" else [word] for word in told["words"])]
         line = [part for word in words for part in (word if isinstance(word, list) else [word])]
         first = start(line, project, env)

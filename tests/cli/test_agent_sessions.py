@@ -51,6 +51,25 @@ def test_a_killed_agent_goes_on_in_its_session(agent: str, tmp_path: Path) -> No
     assert len(found["files"]) == 2  # the agent's own file, and the repaired copy
 
 
+PIPELINE = """
+[pipeline]
+name = "four"
+command = {command}
+[[stage]]
+id = "write"
+prompt = "do it"
+"""
+
+
+def test_a_stage_goes_on_in_its_session(tmp_path: Path) -> None:
+    """After `kill -9` of a pipeline and its agent, `--resume` continues the session of the stage's agent."""
+    told = {"files": {"p.toml": PIPELINE}, "again": ["pipeline", "run", "p.toml", "--resume", "p-1"]}
+    found = run("claude", tmp_path, "pipeline", "run", "p.toml", "--run-id", "p-1", kill="all", **told)
+    assert (found["ran"], found["exit"]) == (WORDS, [-9, 0]), found
+    assert "continues session" in found["errors"]
+    assert (tmp_path / "project" / "tasks" / "four" / "write.md").read_text().strip() == SAID
+
+
 @pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_a_run_whose_processes_were_all_killed_goes_on(agent: str, tmp_path: Path) -> None:
     """After `kill -9` of Rung and its agent, `rung resume` continues the agent's session, without --idempotent."""

@@ -46,7 +46,9 @@ class ScriptedRun(PipelineRun):
     scenario: Scenario
     made: Made
 
-    async def _run_command(self, arguments: Sequence[str], stdin: str, environment: dict[str, str]) -> str:
+    async def _run_command(
+        self, arguments: Sequence[str], stdin: str, environment: dict[str, str], command: object = None
+    ) -> str:
         return self.scenario.reply(environment["RUNG_STAGE"], f"{environment['RUNG_TURNS']} {stdin}", self.made)
 
 

@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
+from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.command_line import require_program
 from rung.adapters.system.pid_file import launcher
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.planner import CommandInvestigator, CommandPlanner
-from rung.adapters.system.process import RunningProcess
+from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
@@ -28,6 +30,7 @@ from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs,
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render, without_task
 from rung.core.text.printable import printable
+from rung.engine.agent_sessions import sessions_of_attempt
 from rung.engine.durable import recovery
 from rung.engine.recover import recover
 from rung.pipeline.restructuring import Partition, divide
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from rung.adapters.system.agent_sessions.agent_sessions import SessionCommand
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.pipeline.spec import Pipeline, PipelineStage
@@ -63,7 +67,7 @@ class PipelineRun:
     With a journal and a run id, a run survives a process crash: run again, it resumes and finished stages are not
     repeated. `ask(stage, question, incident)` answers questions; without it, a stage that needs a person ends
     blocked. `listen(stage, event, incident)` receives every event. `notes` are read before each stage, and added to at
-    its end.
+    its end. `sessions` know how an agent that failed continues its own session.
     """
 
     pipeline: Pipeline
@@ -75,6 +79,7 @@ class PipelineRun:
     listen: Callable[[str, Any, Any], object] = lambda *_: None
     report: Path | None = None
     notes: Notes | None = None
+    sessions: AgentSessions = field(default_factory=AgentSessions)
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
@@ -238,17 +243,41 @@ class PipelineRun:
         async def attempt(request: Request) -> str:
             stage = self.pipeline.stage(first.id)
             turns = "" if request.max_turns is None else str(request.max_turns)
-            values = (request.prompt, stage.id, self._path(stage.id), turns)
-            placeholders = dict(zip(PLACEHOLDERS, values, strict=True))
-            arguments, variables = fill_placeholders(stage.command, placeholders)
-            stdin = "" if uses_placeholder(stage.command, "{prompt}") else request.prompt
-            environment = {**variables, "RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": turns}
-            output = await self._run_command(self._with_pid_file(stage.id, arguments), stdin, environment)
+            environment = {"RUNG_STAGE": stage.id, "RUNG_RUN": self.run_id, "RUNG_TURNS": turns}
+            placeholders = {"{stage}": stage.id, "{out}": self._path(stage.id), "{turns}": turns}
+            self._agents.end(self._process_name(stage.id))  # of an earlier runner: it may still write to its session
+            output = await self._in_session(stage, request, placeholders, environment)
             self._agents.end(self._process_name(stage.id))
             nudged = request.params.get("nudged") == request.recovery
             return merge_outputs(str(request.params.get("kept", "")) if nudged else "", output, stage.sections)
 
         return attempt
+
+    async def _in_session(
+        self, stage: PipelineStage, request: Request, placeholders: dict[str, str], environment: dict[str, str]
+    ) -> str:
+        """Run the command of a stage in the session of its agent, and return its output."""
+        log = sessions_of_attempt()
+
+        async def run(command: SessionCommand) -> str:
+            told = request
+            if command.is_fresh and log is not None and not log.is_first:
+                told = log.handed_over(request, await run_in_thread(lambda: changed_files(self.folder)))
+            prompt = told.prompt if command.prompt is None else command.prompt
+            values = {"{prompt}": prompt, **({} if command.prompt is None else {RECOVERY_PLACEHOLDER: prompt})}
+            arguments, variables = fill_placeholders(command.words, {**placeholders, **values})
+            stdin = "" if any(uses_placeholder(command.words, name) for name in values) else prompt
+            words = self._with_pid_file(stage.id, arguments)
+            return await self._run_command(words, stdin, {**variables, **environment}, command)
+
+        command = await run_in_thread(lambda: self.sessions.continued(stage.command, log))
+        try:
+            return await run(command)
+        except AttemptError as error:
+            instead = self.sessions.replacement(stage.command, command, error, log)
+            if instead is None:
+                raise
+        return await run(instead)
 
     def _with_pid_file(self, stage: str, arguments: Sequence[str]) -> list[str]:
         """Return the command with a launcher that writes a PID file.
@@ -262,13 +291,20 @@ class PipelineRun:
     def _process_name(self, stage: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]", "_", f"{self.run_id or os.getpid()}.{stage}")
 
-    async def _run_command(self, arguments: Sequence[str], stdin: str, environment: dict[str, str]) -> str:
-        process = RunningProcess(arguments, stdin, cwd=self.folder, env={**os.environ, **environment})
+    async def _run_command(
+        self, arguments: Sequence[str], stdin: str, environment: dict[str, str], command: SessionCommand | None = None
+    ) -> str:
+        """Run a command and return its output; the id of the session is read from that of an agent's `command`."""
+        shows = () if command is None else (command.show("output", None), command.show("errors", None))
+        process = RunningProcess(arguments, stdin, *shows, cwd=self.folder, env={**os.environ, **environment})
         try:
             return await run_in_thread(process.result)
         except asyncio.CancelledError:
             await run_in_thread(process.terminate)
             raise
+        finally:
+            if command is not None:
+                command.finish()
 
     def _nudge(self, request: Request, incident: Incident) -> Request:
         """Return a request for the missing sections only. The output so far is kept: the answer will not repeat it."""

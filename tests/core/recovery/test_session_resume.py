@@ -76,6 +76,12 @@ def test_another_approach_starts_afresh(action: Action) -> None:
     ) is is_fresh
 
 
+def test_a_new_worker_takes_over_the_session_of_one_that_was_killed() -> None:
+    """The approach of an agent that died is not discredited: the respawn rung of a pipeline continues its session."""
+    assert continued(SESSION, failed(Kind.WORKER_DEAD), *change(Action.RESPAWN)) is not None
+    assert continued(SESSION, failed(Kind.WORKER_DEAD), *change(Action.REPLAN)) is None
+
+
 @pytest.mark.parametrize(
     ("agent", "model", "kind", "is_kept"),
     [

@@ -47,6 +47,12 @@ def command() -> None:
     "--notes", metavar="DIR", help="Folder of the project's notes on failures (default: `notes` of rung.toml)."
 )
 @click.option("--no-notes", is_flag=True, help="Neither read nor write notes.")
+@click.option(
+    "--resume-session/--no-resume-session",
+    "resume_session",
+    default=None,
+    help="Let a known agent that failed continue its own session (default), or start it afresh.",
+)
 @click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
 @click.option("--no-journal", is_flag=True, help="Write no journal; the run cannot be resumed.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
@@ -133,8 +139,11 @@ def _build_run(
 ) -> PipelineRun:
     from rung.core.policy.policy import BLOCKED_REPORT
     from rung.pipeline.runner import PipelineRun
+    from rung.wiring.agents import agent_sessions
     from rung.wiring.notes import project_notes
 
+    if options["resume_session"] is not None:
+        policy = policy.replace(resume_sessions=options["resume_session"])
     ask = options["ask"] if options["ask"] is not None else sys.stdin.isatty() and sys.stderr.isatty()
     asks = None
     if options["ask_service"] and journal is not None:
@@ -152,6 +161,7 @@ def _build_run(
         listen=_listener(policy, as_json=options["as_json"]),
         report=options["report"] or folder / (policy.report or BLOCKED_REPORT),
         notes=project_notes(options["notes"], off=options["no_notes"]),
+        sessions=agent_sessions(lambda text: None if options["as_json"] else click.echo(f"rung: {text}", err=True)),
     )
 
 

@@ -55,8 +55,10 @@ def is_fresh_start(decision: Decision | None) -> bool:
 def survives_decision(decision: Decision, failure: Failure | None, request: Request | None) -> bool:
     """Whether the agent's session is continued after this decision. Another agent has a session of its own.
 
-    Another model continues the session if the provider failed and not the work.
+    Another model, or a new worker, continues the session if the failure came from outside and not from the work.
     """
+    if isinstance(decision, Change) and decision.action is Action.RESPAWN:
+        return failure is not None and is_from_outside(failure)
     if not isinstance(decision, HandOver):
         return not is_fresh_start(decision)
     if request is None or decision.agent != request.agent:
