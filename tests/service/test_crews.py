@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.core.crew.contract import ASKS_PREFIX, HAND_OVER_PREFIX, PERSON, STOP_KEY
+from rung.core.crew.pool import Pool, PoolState
 from rung.service.crew_tables import CrewTables
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
@@ -110,6 +111,29 @@ def test_words_need_no_mark_and_come_from_a_person(service: Running, table: Crew
     assert (last.from_session, last.message) == (PERSON, "mind the tests")
 
 
+def test_a_pool_is_shown_and_woken(service: Running, table: CrewTable) -> None:
+    """A closed pool is on the crew's page and in the inbox, with its end; waking it is done once and on record."""
+    table.change_pool("default", lambda _: parked(1_800_000_000.0))
+    crew = service.get("/api/crews/move")
+    assert crew["pools"] == [
+        {"name": "default", "state": "parked", "reason": "limit", "since": 1_799_990_000.0, "parkedUntil": 1_800_000_000.0,
+         "nextProbe": 1_800_000_000.0, "probe": ""}
+    ]  # fmt: skip
+    assert crew["facts"]["pool default"] == "parked until 2027-01-15T08:00:00Z: limit; next probe 2027-01-15T08:00:00Z"
+    waiting = [item for item in service.get("/api/inbox") if item["id"].startswith("pool/")]
+    assert [(item["kind"], item["parkedUntil"]) for item in waiting] == [("parked", 1_800_000_000.0)]
+    assert service.post("/api/crews/move/wake", {"pool": "other"}, 409)["status"] == 409
+    assert service.post("/api/crews/move/wake", {}, 200)["note"] == "opened: default"
+    service.post("/api/crews/move/wake", {}, 409)
+    assert (service.get("/api/crews/move")["pools"], table.pools()["default"].is_open) == ([], True)
+    assert [one["action"] for one in service.get("/api/audit")] == ["wake"]
+
+
+def parked(until: float) -> Pool:
+    """Return a pool that is parked until a time."""
+    return Pool(state=PoolState.PARKED, reason="limit", since=until - 10_000, until=until, next_probe=until)
+
+
 def test_a_crew_is_stopped(service: Running, table: CrewTable) -> None:
     """For good, or for another conductor."""
     service.post("/api/crews/move/stop", {"why": "enough"}, 202)
@@ -149,6 +173,7 @@ def test_who_may_only_read_may_not_act(service: Running, table: CrewTable) -> No
     assert reader.get("/api/crews").status_code == 200
     assert reader.post(f"{PATH}/task-02/tell", json={"words": "x"}).status_code == 403
     assert reader.post("/api/crews/move/stop", json={}).status_code == 403
+    assert reader.post("/api/crews/move/wake", json={}).status_code == 403
     assert service.client("").get("/api/crews").status_code == 401
 
 

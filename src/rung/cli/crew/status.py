@@ -21,12 +21,13 @@ def status(*, database: str, as_json: bool) -> None:
     """Show the state of the conductor, the watchdog and every unfinished task."""
     from rung.core.crew.contract import CONDUCTOR, WATCHDOG
     from rung.core.crew.pool import describe
+    from rung.store.crew.board import closed_pools
 
     with open_crew_table(database) as table:
         rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
         facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
-        pools = {name: pool for name, pool in table.pools().items() if not pool.is_open}
+        pools = closed_pools(table)
     if as_json:
         shown = {name: pool_json(pool) for name, pool in pools.items()}
         print_json({"tasks": [_task_json(row) for row in rows], "counts": counts, "pools": shown, **facts} | {

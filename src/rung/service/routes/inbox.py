@@ -12,6 +12,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from rung.core.crew.contract import ASKS_PREFIX
+from rung.core.crew.pool import Pool, PoolState, describe
 from rung.core.text.moments import format_moment
 from rung.service.app_context import Admin, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
@@ -93,14 +94,25 @@ def inbox_items(context: AppContext) -> list[InboxItem]:
     return sorted(waiting, key=lambda item: (item.kind not in ("ask", "task"), -item.at))
 
 
+def _pool_item(crew: str, name: str, pool: Pool) -> InboxItem:
+    """Return the item of a closed pool: a blocked one needs a person, one that waits can be woken."""
+    is_blocked = pool.state is PoolState.BLOCKED
+    title = f"Pool {name} of crew {crew} {'needs a person' if is_blocked else 'waits for its service'}"
+    since = pool.since or 0.0
+    key = f"pool/{crew}/{name}/{pool.state.value}/{since:.0f}"
+    item = _item(key, "blocked" if is_blocked else "parked", since, title, describe(pool), crew, None)
+    return item.model_copy(update={"parked_until": pool.until})
+
+
 def _tasks(context: AppContext) -> list[InboxItem]:
-    """Return the crew tasks that ask a question or were escalated."""
-    found = []
+    """Return the crew tasks that ask a question or were escalated, and the pools that are closed."""
+    found: list[InboxItem] = []
     for crew in context.crews.names:
         with (
             suppress(ApiProblem),
             context.crews.open_table(crew) as table,
         ):  # an unavailable crew is reported on its own page
+            found += [_pool_item(crew, name, pool) for name, pool in board.closed_pools(table).items()]
             for row in board.load_page(table, MAX_ITEMS, for_person=True).tasks:
                 asks = row.note.startswith(ASKS_PREFIX)
                 found.append(

@@ -69,7 +69,7 @@ def load_header(table: CrewTable) -> BoardHeader:
     ((waiting,),) = table.connection.execute(
         f"SELECT count(*) FROM orchestration_tasks WHERE {IS_WORKER_SQL} AND {_NEEDS_PERSON}"
     )
-    pools = {name: pool for name, pool in table.pools().items() if not pool.is_open}
+    pools = closed_pools(table)
     facts = {name: table.get_fact(name) or "" for name in SHOWN_FACTS}
     facts |= {f"pool {name}": describe(pool) for name, pool in pools.items()}
     return BoardHeader(
@@ -80,6 +80,11 @@ def load_header(table: CrewTable) -> BoardHeader:
         facts={name: value for name, value in facts.items() if value},
         pools=pools,
     )
+
+
+def closed_pools(table: CrewTable) -> dict[str, Pool]:
+    """Return the pools whose tasks wait, by name."""
+    return {name: pool for name, pool in table.pools().items() if not pool.is_open}
 
 
 def load_page(
