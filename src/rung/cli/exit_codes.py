@@ -14,6 +14,7 @@ EXIT_CODES: Final = {
     Status.BLOCKED: 4,
 }
 USAGE: Final = 2
+PARKED: Final = 75  # EX_TEMPFAIL: the run is parked until a limit reopens
 INTERRUPTED: Final = 130
 NO_TASK_AVAILABLE: Final = 3  # rung worker claim
 CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task

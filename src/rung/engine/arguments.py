@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ACTIONS: Final = frozenset(action.value for action in Action)
-_AWAITED: Final = ("check", "ask", "investigate")  # functions that an async recovery awaits
+_AWAITED: Final = ("check", "ask", "investigate", "on_park")  # functions that an async recovery awaits
 
 
 def check_attempt(attempt: Any, *, blocking: bool) -> None:
@@ -133,7 +133,7 @@ def _takes_events(append: Any, *instance: None) -> bool:
 
 
 _CHECKS: Final[dict[str, Callable[[str, Any], None]]] = {
-    **dict.fromkeys(("check", "ask", "jitter", "investigate"), _function),
+    **dict.fromkeys(("check", "ask", "jitter", "investigate", "on_park"), _function),
     "listeners": _listeners,
     "rung_handlers": _handlers,
     "clock": _object("a clock with `now`, `sleep` and `asleep`", "now", "sleep", "asleep"),

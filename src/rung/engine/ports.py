@@ -204,6 +204,10 @@ class RunLease(Protocol):
         """
         ...
 
+    def record_appended(self, events: Sequence[Event], steps: Mapping[str, Any]) -> None:
+        """Record the steps that `append` records, for the events of a run that was not durable when they were appended."""
+        ...
+
     def __enter__(self) -> RunLease:
         """Start to renew the lease periodically."""
         ...

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Decision
     from rung.core.domain.failures import Failure
+    from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
@@ -57,6 +58,7 @@ _RUN_ATTRIBUTE_PORTS: Final = (
     "notes",
     "investigate",
     "service_waits",
+    "on_park",
 )
 
 
@@ -75,6 +77,7 @@ class RunPorts(TypedDict, total=False):
     breakers      breaker registry; default: the one shared by the process; None: no circuit breaker
     retry_budget  retry budget; default: the one shared by the process; None: no limit on the retries of all calls together
     service_waits lets the calls that wait for a failing service share its probes; default: each call sends its own
+    on_park       is called with the incident when it is parked until a limit reopens, before it waits
     incident_id   id of the incident; default: a new one
     clock, jitter sources of time and randomness, for tests
     """
@@ -91,6 +94,7 @@ class RunPorts(TypedDict, total=False):
     breakers: BreakerRegistry | None
     retry_budget: RetryBudget | None
     service_waits: ServiceWaits | None
+    on_park: Callable[[Incident], object] | None
     incident_id: str
     clock: Clock
     jitter: Callable[[], float]

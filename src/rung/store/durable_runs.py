@@ -161,6 +161,11 @@ class DurableRunStore:
         """Return the keys of the recorded steps of a run."""
         return {str(key) for (key,) in self.journal.read("SELECT key FROM step WHERE run = ?", (run,))}
 
+    def step(self, run: str, key: str) -> Any:
+        """Return the result of a recorded step without claiming the run; None when there is none."""
+        rows = self.journal.read("SELECT result FROM step WHERE run = ? AND key = ?", (run, key))
+        return json.loads(self.key.reveal(rows[0][0], _place(run, f"step {key}"))) if rows else None
+
     def open_runs(self) -> list[OpenRunRow]:
         """Return the runs that have not ended; `owned` means that a live process runs it."""
         now = self.now()
@@ -275,10 +280,7 @@ class DurableRunLease:
         An event that the journal stores redacted or clipped is also recorded whole, as the step `event.POSITION`.
         """
         now = self.runs.now()
-        whole = {f"event.{n}": to_json(event) for n, event in enumerate(events, first) if _is_altered(event)}
-        rows = [
-            (self.run, key, self._encoded_step(key, result), now) for key, result in {**whole, **(steps or {})}.items()
-        ]
+        rows = self._step_rows(first, events, steps or {}, now)
 
         def precondition(connection: BackendConnection) -> None:
             self._renew_or_raise(connection, now, "")
@@ -286,6 +288,24 @@ class DurableRunLease:
                 connection.executemany(_STEP, rows)
 
         return self.runs.journal.append_if(incident, first, events, precondition)
+
+    def record_appended(self, events: Sequence[Event], steps: Mapping[str, Any]) -> None:
+        """Record the steps that `append` records, for the events of a run that was not durable when they were appended."""
+        now = self.runs.now()
+        rows = self._step_rows(0, events, steps, now)
+
+        def work(connection: BackendConnection) -> None:
+            self._renew_or_raise(connection, now, "")
+            if rows:
+                connection.executemany(_STEP, rows)
+
+        self.runs.journal.write(work, lambda _: True).result()
+
+    def _step_rows(
+        self, first: int, events: Sequence[Event], steps: Mapping[str, Any], now: float
+    ) -> list[tuple[str, str, str, float]]:
+        whole = {f"event.{n}": to_json(event) for n, event in enumerate(events, first) if _is_altered(event)}
+        return [(self.run, key, self._encoded_step(key, result), now) for key, result in {**whole, **steps}.items()]
 
     def intervention(self, incident: str) -> Intervention | None:
         """Return a pending operator intervention for an incident."""

@@ -30,6 +30,12 @@ def journal_path(option: str | None) -> str:
     return locate(option).at
 
 
+def absolute_path(option: str | None) -> str:
+    """Return the path or URL of the journal to use, for a process with another working directory."""
+    at = journal_path(option)
+    return at if is_url(at) else str(Path(at).expanduser().absolute())
+
+
 def locate(option: str | None) -> JournalLocation:
     """Return the journal's location and the setting that chose it; empty settings count as unset."""
     if option:

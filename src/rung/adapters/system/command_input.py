@@ -33,6 +33,11 @@ class CommandInput:
         """Number of bytes that have arrived."""
         return self._size
 
+    def wait_for_end(self, seconds: float) -> bool:
+        """Return whether the input has ended, after at most `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._has_ended, seconds)
+
     def text(self, seconds: float | None = 0.0) -> str:
         """Return the start of the input as text, once it has ended or after `seconds` (None: only then)."""
         with self._changed:

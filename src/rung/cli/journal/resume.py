@@ -1,8 +1,9 @@
-"""`rung resume`: resumes runs that a crash interrupted."""
+"""`rung resume`: resumes runs that a crash interrupted, and takes up parked ones."""
 
 from __future__ import annotations
 
 import sys
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,13 +12,17 @@ import click
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, print_json
 from rung.cli.run.named_run import TASK, command_to_type, take_up
+from rung.cli.run.parked_call import kept_call, replace_process
 from rung.core.domain.errors import ConfigError, StoreError
+from rung.core.text.moments import format_moment, format_span, rfc3339
+from rung.wiring.journals import absolute_path
 
 if TYPE_CHECKING:
     from rung.store.durable_runs import OpenRunRow
     from rung.store.journal.journal import Journal
 
 STOPPED: Final = "waits for its command"
+PARKED: Final = "parked"
 
 
 @click.command(short_help="Resume runs that a crash interrupted.")
@@ -26,6 +31,9 @@ STOPPED: Final = "waits for its command"
     "--import", "modules", multiple=True, metavar="MODULE", help="Module that registers the tasks. May be repeated."
 )
 @click.option("--list", "only_list", is_flag=True, help="List open runs without resuming them.")
+@click.option("--due", is_flag=True, help="Take up every parked run whose limit has reopened, and wait for their ends.")
+@click.option("--now", "wake", is_flag=True, help="Wake RUN, which is parked, before its limit reopens.")
+@click.option("--model", metavar="NAME", help="With --now: go on with this model.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command that continues RUN, without running it.")
 @journal_option
 @json_option
@@ -34,6 +42,9 @@ def command(
     modules: tuple[str, ...],
     journal_at: str | None,
     *,
+    due: bool,
+    wake: bool,
+    model: str | None,
     only_list: bool,
     only_print: bool,
     as_json: bool,
@@ -44,7 +55,14 @@ def command(
     registers it is imported. A run of a call in a program resumes when the program makes the call again. A run of
     `rung run --run-id` is taken up if it is named as RUN: its command runs again in its directory, with the standard input
     of this one. Without RUN, or with --print or --json, its command is printed.
+
+    A run that is parked until a limit reopens goes on waiting if it is named as RUN, with the input that it had; --now wakes
+    it. With --due, parked runs whose time has come are taken up, each by a process of its own; those that meet their limit
+    again stay parked. It suits a timer: exit code 0 if all that were due have succeeded or are parked again, else 1.
     """
+    _check_options(run, due=due, wake=wake, model=model)
+    if due:
+        sys.exit(_take_up_due(journal_at, as_json=as_json))
     sys.path.insert(0, "")
     for module in modules:
         _import_module(module)
@@ -54,10 +72,15 @@ def command(
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
             raise ConfigError("RUN", run, "an open run (see rung resume --list)")
-        for open_run in open_runs:
+        if wake and run is not None:
+            _wake(store, run, model or "")
+        call = kept_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
+        for open_run in open_runs if call is None else ():
             rows.append(_resumed(store, open_run, only_list=only_list))
             if not as_json and not (takes_up and "command" in rows[-1]):
                 _print_run(rows[-1])
+    if call is not None and run is not None:
+        replace_process(call, run, absolute_path(journal_at))
     if takes_up and "command" in rows[0]:
         take_up(open_runs[0].arguments)
     if as_json:
@@ -68,12 +91,73 @@ def command(
         sys.exit(1)
 
 
+def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None) -> None:
+    if due and run is not None:
+        raise ConfigError("--due", True, "omitted when RUN is given")
+    if wake and run is None:
+        raise ConfigError("--now", True, "given with RUN")
+    if model is not None and not wake:
+        raise ConfigError("--model", model, "given with --now")
+
+
+def _wake(store: Journal, run: str, model: str) -> None:
+    """Order a parked run to go on at once."""
+    from rung.core.domain.incident import Incident
+    from rung.core.recovery.interventions import Intervention, InterventionType
+
+    if Incident.of(store.events(run)).parked_until is None:
+        raise ConfigError("RUN", run, "a parked run")
+    store.runs.send(f"order/{run}", Intervention(InterventionType.RETRY, "rung resume", model)._asdict())
+
+
+def _take_up_due(journal_at: str | None, *, as_json: bool) -> int:
+    """Take up the parked runs that are due, and wait for their ends. Return the exit code."""
+    from rung.cli.exit_codes import PARKED as PARKED_CODE
+    from rung.cli.run.due_runs import describe_end, parked_runs, start_due
+
+    rows: list[dict[str, Any]] = []
+    say = (lambda _: None) if as_json else click.echo
+
+    def failed(run: str, why: str) -> None:
+        rows.append({"run": run, "state": "failed", "error": why})
+        say(f"{run}  cannot be taken up: {why}")
+
+    with existing_journal(journal_at) as store:
+        now = time.time()
+        runs = list(parked_runs(store, now))
+        for run in runs:
+            if not run.is_due:
+                rows.append({"run": run.id, "state": PARKED, "parked_until": rfc3339(run.until)})
+                say(f"{run.id}  {_parked_text(run.until, now)}")
+        started = start_due(store, runs, absolute_path(journal_at), failed)
+    for taken in started:
+        say(f"{taken.run}  is taken up; it prints to {taken.output}")
+    for taken in started:
+        code = taken.process.wait()
+        rows.append({"run": taken.run, "state": "taken up", "exit_code": code, "output": str(taken.output)})
+        say(f"{taken.run}  {describe_end(code)}")
+    if as_json:
+        print_json({"runs": rows})
+    elif not rows:
+        click.echo("No parked runs.")
+    return int(any(row.get("exit_code", 0) not in (0, PARKED_CODE) or row["state"] == "failed" for row in rows))
+
+
+def _parked_text(until: float, now: float) -> str:
+    from rung.engine.local_zone import local_zone
+
+    return f"parked until {format_moment(until, now, local_zone())}, in {format_span(until - now)}"
+
+
 def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool) -> dict[str, Any]:
     """Resume a run whose task is imported. Return what is known about the run."""
     from rung.engine.durable.tasks import TASKS, start_blocking
 
     state = _state(run, TASKS)
     row: dict[str, Any] = {"run": run.id, "task": run.task, "state": state}
+    until = _parked_until(store, run)
+    if until is not None:
+        return row | {"state": PARKED, "parked_until": rfc3339(until), "owned": run.owned}
     if state == "left" and not only_list:
         try:
             row |= {"state": "done", "result": start_blocking(store, run.id, run.task, **run.arguments)}
@@ -85,6 +169,12 @@ def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool) -> dict[str, A
         except StoreError as error:  # sealed under another key: the other runs are still listed
             row["error"] = str(error)
     return row
+
+
+def _parked_until(store: Journal, run: OpenRunRow) -> float | None:
+    from rung.core.domain.incident import Incident
+
+    return Incident.of(store.events(run.id)).parked_until
 
 
 def _import_module(module: str) -> None:
@@ -105,5 +195,5 @@ def _state(run: OpenRunRow, tasks: dict[str, Any]) -> str:
 
 
 def _print_run(row: dict[str, Any]) -> None:
-    detail = row.get("error") or row.get("command") or row.get("result", "")
+    detail = row.get("error") or row.get("command") or row.get("parked_until") or row.get("result", "")
     click.echo(f"{row['run']}  {row['task'] or '-'}  {click.style(row['state'], bold=True)}  {detail}".rstrip())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, USAGE
+from rung.cli.run.parking import MODES
 from rung.core.domain.errors import LeaseLost, RunNotResumable, RunOwnedElsewhere
 from rung.core.policy.policy import TEMPLATES
 
@@ -25,7 +26,8 @@ by the model. A fallback is another command that takes over.
 
 \b
 Exit codes: 0 succeeded or recovered, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
-143 by SIGTERM, 129 by SIGHUP, 5 another process runs this --run-id, 6 another process has taken it over.
+143 by SIGTERM, 129 by SIGHUP, 5 another process runs this --run-id, 6 another process has taken it over,
+75 parked until a limit reopens (--park exit; rung resume --due continues).
 Standard output gets the output of a successful run; otherwise the output contract, as JSON."""
 
 
@@ -59,6 +61,12 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option("--max-attempts", "attempts", type=int, help="Maximum number of attempts.")
 @click.option("--max-seconds", "seconds", type=float, help="Maximum total time, in seconds.")
 @click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
+@click.option(
+    "--park",
+    type=click.Choice(MODES),
+    help="At a limit that reopens at a known time: wait for it (default), exit with code 75, or off: give up.",
+)
+@click.option("--park-max", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest time parked, in seconds.")
 @click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
 @click.option("--report", help="File for the report of a blocked run.")
 @click.option(
@@ -113,11 +121,13 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
 
 def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     from rung.adapters.system.command_output import OutputClosed
+    from rung.cli.run.parked_call import taken_up
     from rung.cli.run.run_checks import load_stop_and_hooks, required_programs
     from rung.cli.run.run_output import RunOutput
     from rung.cli.run.run_policy import policy_of_run
     from rung.cli.run.supervised_run import SupervisedRun
 
+    options = taken_up(options)
     stop, hooks = load_stop_and_hooks(options)
     agents = required_programs(command_line, stop, options)
     output = RunOutput(as_json=options["as_json"], stream=options["stream"])

@@ -27,6 +27,7 @@ class RunOutput:
         self._streams = not as_json and (stream if stream is not None else sys.stdout.isatty())
         self._shown = ShownOutput(_write_output)
         self._last = ""
+        self.more: dict[str, str] = {}  # further fields of the contract
         self.show_output: Callable[[], Callable[[bytes], object]] | None = (
             self._shown.next_attempt if self._streams else None
         )
@@ -44,7 +45,7 @@ class RunOutput:
         """Print the result. Raises OutputClosed if nobody reads standard output any more."""
         try:
             if self._as_json:
-                contract = {"name": "outcome", **outcome.to_dict(), "output": self._output_of(outcome)}
+                contract = {"name": "outcome", **outcome.to_dict(), **self.more, "output": self._output_of(outcome)}
                 sys.stdout.write(json.dumps(contract) + "\n")
             elif not outcome.ok:
                 self._print_contract(outcome)
@@ -54,17 +55,18 @@ class RunOutput:
         except BrokenPipeError:
             discard_output()
             if not outcome.ok:
-                sys.stderr.write(json.dumps(outcome.to_dict()) + "\n")
+                sys.stderr.write(json.dumps({**outcome.to_dict(), **self.more}) + "\n")
             raise OutputClosed from None
 
     def _print_contract(self, outcome: Outcome[str]) -> None:
         """Print the contract as one document; after streamed output, as one line of its own."""
         if not self._streams:
-            sys.stdout.write(json.dumps({**outcome.to_dict(), "output": self._output_of(outcome)}, indent=2) + "\n")
+            contract = {**outcome.to_dict(), **self.more, "output": self._output_of(outcome)}
+            sys.stdout.write(json.dumps(contract, indent=2) + "\n")
             return
         separator = "" if self._shown.is_at_line_start else "\n"
         indent = 2 if sys.stdout.isatty() else None
-        sys.stdout.write(separator + json.dumps(outcome.to_dict(), indent=indent) + "\n")
+        sys.stdout.write(separator + json.dumps({**outcome.to_dict(), **self.more}, indent=indent) + "\n")
 
     def _output_of(self, outcome: Outcome[str]) -> str | None:
         """Return the output of a run: of a failed one, that of its last turn, else what the last attempt with any wrote."""

@@ -19,6 +19,7 @@ from rung.cli.event_printer import listener, terminal_asker
 from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.run.ending_signals import exit_code_of
 from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
+from rung.cli.run.parking import WAIT, RunParking, policy_with_park
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
 from rung.core.domain.request import Request
 from rung.engine.durable import recovery
@@ -54,6 +55,9 @@ class SupervisedRun:
 
     def __post_init__(self) -> None:
         self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        self.policy = policy_with_park(
+            self.policy, self.options, has_journal=self.journal is not None, has_terminal=sys.stderr.isatty()
+        )
         self._given = CommandInput(None if sys.stdin is None or self._has_terminal else STDIN)
         # A durable run is known by its input; any other starts while its input still arrives.
         self._text = self._given.text(INPUT_SECONDS if self.options["run_id"] is None else None)
@@ -61,6 +65,7 @@ class SupervisedRun:
     def recover(self) -> tuple[Outcome[str], int]:
         """Run the command to its end. Return the outcome and the exit code."""
         ports = self._ports()
+        parking = ports["on_park"] = RunParking(self.options["park"] or WAIT, self.journal, self.agents, self._given)
         run_id, process = self._claim("ask" in ports)
         model = self.policy.models[0].name if self.policy.models else ""
         request = Request(
@@ -74,17 +79,22 @@ class SupervisedRun:
         attempt: Any = self._attempt(process)
         attempt = hooked(attempt, self.hooks, log=log_path()) if self.hooks else attempt
         try:
-            if self.journal is None or process is None:
-                outcome = recover_sync(attempt, request, policy=self.policy, journal=self.journal, **ports)
-            else:
-                outcome = recovery.recover_sync(
-                    attempt, request, policy=self.policy, journal=self.journal, run_id=run_id, **ports
-                )
+            with parking:
+                if self.journal is None or process is None:
+                    outcome = recover_sync(attempt, request, policy=self.policy, journal=self.journal, **ports)
+                else:
+                    outcome = recovery.recover_sync(
+                        attempt, request, policy=self.policy, journal=self.journal, run_id=run_id, **ports
+                    )
+                parking.finish(outcome)
         except KeyboardInterrupt as stop:
             code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
                 sys.exit(code)
-            if process is not None:
+            self.output.more = parking.contract()
+            if self.output.more:
+                click.echo(f"rung: run {parking.kept_id!r} stays parked: {self.output.more['continue']}", err=True)
+            elif process is not None:
                 how = "" if self._is_idempotent else " with --idempotent"
                 click.echo(f"rung: run {run_id!r} stays open: the same command{how} continues it", err=True)
             return stop.__dict__["__rung_outcome__"], code

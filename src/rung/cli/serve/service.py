@@ -12,6 +12,7 @@ from rung.core.domain.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rung.cli.run.due_runs import DueRunsThread
     from rung.cli.serve.gateway import BackgroundGateway
     from rung.core.domain.request import Request
     from rung.hooks.resident_server import ResidentThread
@@ -145,10 +146,13 @@ def start(
     app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
     gateway = None if world is not None or no_gateway else _start_gateway(context, gateway_port, any_port=port == 0)
     hooks = None if world is not None else _start_hook_server()
+    due = None if world is not None else _start_due_runs(context, journal_at)
     _print_banner(address, admin, context, gateway)
     try:
         serve(app, context.stream, listening, trusted_proxies)
     finally:
+        if due is not None:
+            due.stop()
         if hooks is not None:
             hooks.stop()
         if gateway is not None:
@@ -232,6 +236,16 @@ def _start_hook_server() -> ResidentThread:
     from rung.hooks.resident_server import ResidentThread
 
     return ResidentThread(default_data_dir())
+
+
+def _start_due_runs(context: AppContext, journal_at: str | None) -> DueRunsThread:
+    """Start to take up parked runs of this account in the journal when their limits reopen."""
+    from rung.cli.run.due_runs import DueRunsThread
+    from rung.wiring.journals import absolute_path
+
+    due = DueRunsThread(context.journal, absolute_path(journal_at), lambda text: click.echo(text, err=True))
+    due.start()
+    return due
 
 
 def _proxy_address(given: str) -> str:

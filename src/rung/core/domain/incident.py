@@ -100,6 +100,13 @@ class Incident:
         return isinstance(self.active_decision, ev.Change) and self.active_decision.action is Action.RESUME
 
     @property
+    def probe_at(self) -> float | None:
+        """Time of the attempt after a park: shortly after the limit reopens. None: not parked."""
+        if self.parked_until is None or not isinstance(self.decision, ev.Repeat):
+            return None
+        return self.parked_at + self.decision.wait
+
+    @property
     def cause(self) -> str:
         """The root cause that was found last; empty if none was."""
         return next((each.cause for each in reversed(self.abandoned) if each.cause), "")

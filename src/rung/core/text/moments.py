@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ def format_moment(at: float, now: float, zone: tzinfo | None = None) -> str:
 
 
 def rfc3339(at: float) -> str:
-    """Return a moment for programs: "2026-11-17T16:20:00Z"; a fraction of a second counts as a whole one."""
-    return datetime.fromtimestamp(ceil(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Return a moment for programs: "2026-11-17T16:20:00Z", to the nearest second."""
+    return datetime.fromtimestamp(round(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_span(seconds: float) -> str:

@@ -182,6 +182,8 @@ def _is_parked(run: RecoveryRun) -> bool:
 def _wait_before_attempt(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
     """Wait before a repeated attempt, and record that parked work is taken up. Return True if the incident is closed."""
     is_parked = _is_parked(run)
+    if is_parked and seconds > 0 and run.on_park is not None:
+        yield from _call(run, "on_park", run.on_park, run.incident)
     over = yield from _wait_interruptible(run, seconds, PARKED_POLL_SECONDS if is_parked else INTERVENTION_POLL_SECONDS)
     if is_parked and not over:
         run.append(ev.Unparked(run.clock.now()))

@@ -105,6 +105,7 @@ class RecoveryRun:
     attempt_recorder: AttemptRecorder | None = None  # set for durable runs
     stays_open: bool = False  # a run that is stopped can be resumed later
     attempt_hooks: AttemptHooks | None = None
+    on_park: Callable[[Incident], object] | None = None
     notes: Notes | None = None
     investigate: Investigator | None = None
     service_waits: ServiceWaits | None = None
@@ -354,7 +355,11 @@ class RecoveryRun:
         if self.incident.status is not None:
             return
         now = self.clock.now()
-        if self.breaker is not None:
+        if self.incident.parked_until is not None:
+            from rung.core.text.moments import rfc3339
+
+            reason = f"parked until {rfc3339(self.incident.parked_until)}"
+        elif self.breaker is not None:
             self.breaker.record(self.permit, self.began, now, _NEUTRAL)
         first = self.published
         if self.stays_open:

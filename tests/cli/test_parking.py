@@ -1,0 +1,237 @@
+"""`rung run` at a plan's limit: real processes, parked, killed, woken and taken up."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.cli.run.due_runs import DueRunsThread, parked_runs
+from rung.cli.run.parked_call import ParkedCall, kept_call
+from rung.core.domain.errors import StoreDamaged
+from rung.core.domain.incident import Incident
+from rung.engine.durable.parking import CALL_STEP
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("unmeasured_processes")
+RUNG = [sys.executable, "-m", "rung"]
+# Claude Code's words, with the reset in the file `reset`; once that time has come, the input and "fine".
+AGENT = """
+echo "$$" >> starts
+if [ "$(date +%s)" -ge "$(cat reset)" ]; then cat; echo; echo fine; exit 0; fi
+echo "Claude AI usage limit reached|$(cat reset)"
+exit 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("RUNG_JOURNAL", str(tmp_path / "j.db"))
+
+
+def limit(folder: Path, seconds: int) -> int:
+    """Let the limit reopen so many seconds from now."""
+    reset = int(time.time()) + seconds
+    (folder / "reset").write_text(str(reset))
+    (folder / "agent.sh").write_text(AGENT)
+    return reset
+
+
+def starts(folder: Path) -> int:
+    return len((folder / "starts").read_text().splitlines())
+
+
+def words(*options: str) -> list[str]:
+    return [*RUNG, "run", *options, "--", "sh", "agent.sh"]
+
+
+def call(line: list[str], folder: Path, given: str = "task") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, cwd=folder, input=given, capture_output=True, text=True, timeout=60, check=False)
+
+
+def resume(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return call([*RUNG, "resume", *options], folder, "")
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    done = resume(folder, "--list", "--json")
+    runs: list[dict[str, Any]] = json.loads(done.stdout)["runs"] if done.returncode == 0 else []  # no journal yet
+    return runs
+
+
+def test_a_limit_is_parked_and_the_run_finishes(tmp_path: Path) -> None:
+    """A command that meets a plan's limit runs again after the reset, with its input, and says until when it is parked."""
+    reset = limit(tmp_path, 3)
+    done = call(words(), tmp_path)
+    assert (done.returncode, done.stdout) == (0, "task\nfine\n"), done.stderr
+    assert time.time() >= reset
+    assert starts(tmp_path) == 2
+    assert "parked until " in done.stderr
+    assert "rung resume " in done.stderr
+    assert listed(tmp_path) == []
+
+
+def test_park_off_gives_up_at_once(tmp_path: Path) -> None:
+    """With --park off, and above --park-max, the run ends as without parking."""
+    limit(tmp_path, 9_000)
+    for options, why in ((("--park", "off"), "usage limit"), (("--park-max", "60"), "the longest time parked is 60 s")):
+        done = call(words(*options), tmp_path)
+        assert done.returncode == 3
+        assert why in json.loads(done.stdout)["failureReason"]
+    assert starts(tmp_path) == 2
+
+
+def test_park_exit_leaves_with_the_time(tmp_path: Path) -> None:
+    """With --park exit the code is 75, and the contract has the time, the run and how to continue."""
+    reset = limit(tmp_path, 9_000)
+    done = call(words("--park", "exit"), tmp_path)
+    assert done.returncode == 75
+    contract = json.loads(done.stdout)
+    assert contract["parked_until"] == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(reset))
+    assert contract["continue"] == f"rung resume {contract['run']}"
+    assert contract["failureReason"].startswith(f"parked until {contract['parked_until']}")
+    (row,) = listed(tmp_path)
+    assert (row["run"], row["state"], row["parked_until"]) == (contract["run"], "parked", contract["parked_until"])
+
+
+def killed_in_the_park(folder: Path, *options: str) -> None:
+    """Start a run, and kill it when it is parked."""
+    process = subprocess.Popen(
+        words(*options), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"task")
+    process.stdin.close()
+    with rung.journal() as journal:
+        wait_until(lambda: journal.read("SELECT 1 FROM step WHERE key = ?", (CALL_STEP,)))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("options", [(), ("--run-id", "mine")])
+def test_a_parked_run_survives_its_process(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Killed in the park, it is finished after the reset by `rung resume --due`, which forgets no attempt."""
+    limit(tmp_path, 12)
+    killed_in_the_park(tmp_path, *options)
+    assert starts(tmp_path) == 1
+    with rung.journal() as journal:
+        wait_until(lambda: [run for run in parked_runs(journal, time.time()) if run.is_due], 0.2)
+    done = resume(tmp_path, "--due", "--json")
+    (row,) = json.loads(done.stdout)["runs"]
+    assert (done.returncode, row["state"], row["exit_code"]) == (0, "taken up", 0), done
+    assert starts(tmp_path) == 2
+    with rung.journal() as journal:
+        assert journal.runs.result_of(row["run"])["value"] == "task\nfine\n"
+        assert Incident.of(journal.events(row["run"])).attempts == 2
+    assert "No parked runs" in resume(tmp_path, "--due").stdout
+
+
+def test_nothing_is_due_before_the_reset(tmp_path: Path) -> None:
+    """Killed in the park, a run is listed with its time and not started before it."""
+    limit(tmp_path, 9_000)
+    killed_in_the_park(tmp_path)
+    early = resume(tmp_path, "--due")
+    assert (early.returncode, starts(tmp_path)) == (0, 1)
+    assert "parked until" in early.stdout
+
+
+def test_a_person_wakes_a_parked_run(tmp_path: Path) -> None:
+    """`rung resume RUN --now` wakes one that another process waits for, and takes up one that nobody does."""
+    limit(tmp_path, 9_000)
+    process = subprocess.Popen(words(), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    (row,) = wait_until(lambda: [row for row in listed(tmp_path) if row["state"] == "parked"])
+    limit(tmp_path, 0)
+    assert resume(tmp_path, row["run"], "--now").returncode == 0
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "\nfine\n")
+    limit(tmp_path, 9_000)
+    left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
+    limit(tmp_path, 0)
+    done = resume(tmp_path.parent, left, "--now")
+    assert (done.returncode, done.stdout) == (0, "task\nfine\n"), done.stderr
+
+
+def test_a_run_that_is_not_parked_is_not_woken(tmp_path: Path) -> None:
+    """A wrong use of --due, --now and --model is an error that names what is allowed."""
+    limit(tmp_path, 0)
+    assert call(words(), tmp_path).returncode == 0
+    for options, text in (
+        (("--due", "x"), "omitted when RUN is given"),
+        (("--now",), "given with RUN"),
+        (("x", "--model", "m"), "given with --now"),
+        (("x", "--now"), "an open run"),
+    ):
+        done = resume(tmp_path, *options)
+        assert (done.returncode, text in done.stderr) == (2, True), done
+    done = call(words("--park", "exit", "--no-journal"), tmp_path)
+    assert (done.returncode, "wait or off without a journal" in done.stderr) == (2, True)
+
+
+def polled(due: DueRunsThread, said: list[str], text: str) -> bool:
+    """Let the service poll once; whether it has said this last."""
+    due.take_up(time.time())
+    return text in said[-1]
+
+
+def test_a_service_takes_up_what_is_due(tmp_path: Path) -> None:
+    """A service starts a run whose limit has reopened, once, with its input and in its directory."""
+    limit(tmp_path, 4_000)
+    left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
+    limit(tmp_path, 0)
+    said: list[str] = []
+    with rung.journal() as journal:
+        due = DueRunsThread(journal, str(tmp_path / "j.db"), said.append)
+        due.take_up(time.time())
+        assert (said, starts(tmp_path)) == ([], 1)
+        due.take_up(time.time() + 4_040)
+        due.take_up(time.time() + 4_040)
+        # The process goes by its own clock: it is too early there, and the run stays parked until a person wakes it.
+        wait_until(lambda: polled(due, said, "is parked again"))
+        journal.runs.send(f"order/{left}", {"action": "retry", "by": "ops"})
+        due.take_up(time.time() + 301)
+        wait_until(lambda: polled(due, said, "succeeded"))
+        assert journal.runs.result_of(left)["value"] == "task\nfine\n"
+    assert starts(tmp_path) == 2
+    assert sum("is taken up" in line for line in said) == 2
+
+
+def test_a_forged_call_is_not_run(tmp_path: Path) -> None:
+    """A call that this account has not sealed for this run on this machine is not run."""
+    limit(tmp_path, 4_000)
+    left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
+    with rung.journal() as journal:
+        kept = kept_call(journal, left)
+        assert kept is not None
+        assert (kept.given, kept.folder) == (b"task", str(tmp_path))
+        secret = "sk-ant-api03-" + "a1B2" * 20
+        other = ParkedCall(("run", "--", "touch", secret), str(tmp_path), "", kept.host, b"")
+        assert secret not in json.dumps(other.sealed(journal, left))
+
+        def forge(step: dict[str, Any]) -> None:
+            body = json.dumps(step)
+            journal.write(
+                lambda connection: connection.execute("UPDATE step SET result = ? WHERE key = 'call'", (body,)),
+                lambda _: True,
+            ).result()
+
+        forge({"words": ["run", "--", "touch", "forged"], "folder": str(tmp_path)})
+        assert kept_call(journal, left) is None
+        forge(other.sealed(journal, "another run"))
+        with pytest.raises(StoreDamaged):
+            kept_call(journal, left)
+        forge(other._replace(host="elsewhere").sealed(journal, left))
+        said: list[str] = []
+        DueRunsThread(journal, str(tmp_path / "j.db"), said.append).take_up(time.time() + 4_040)
+        assert "a run of this machine" in said[0]
+        assert len(list(parked_runs(journal, time.time()))) == 1
+    assert not (tmp_path / "forged").exists()
