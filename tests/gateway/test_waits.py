@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rung.gateway.client_timeout import answer_within, client_timeout
+from rung.gateway.client_timeout import answer_within, client_timeout, headers_within
 from rung.gateway.gateway import BREAKER_SETTINGS
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
 from tests.waiting import wait_until
@@ -155,6 +155,13 @@ def test_how_long_a_client_waits(headers: dict[bytes, bytes], seconds: float) ->
     """The timeout that a client names is used; fetch of Node waits 300 s for headers at most; nonsense is ignored."""
     assert client_timeout(headers, 285.0) == seconds
     assert 0.8 * seconds <= answer_within(headers, 285.0) < seconds
+
+
+@pytest.mark.parametrize(("headers", "seconds"), TIMEOUTS)
+def test_an_error_at_the_end_of_patience_has_a_status(headers: dict[bytes, bytes], seconds: float) -> None:
+    """The headers of a stream are held for some time after the end of patience, and sent before the client leaves."""
+    room = seconds - answer_within(headers, 285.0)
+    assert answer_within(headers, 285.0) + room / 2 < headers_within(headers, 285.0) < seconds
 
 
 def test_the_body_of_an_error_is_the_providers() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.gateway.client_timeout import answer_within
+from rung.gateway.client_timeout import headers_within
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -75,10 +75,17 @@ class ClientMonitor:
         settings = self._proxied.upstreams.settings
         hold = settings.header_hold_seconds
         if hold is None:
-            hold = answer_within(self._proxied.inbound.headers, settings.client_timeout_seconds)
+            hold = headers_within(self._proxied.inbound.headers, settings.client_timeout_seconds)
         self._holds_until = self._loop.time() + hold
         self._ping_interval = max(_START_DELAY_SECONDS, min(hold, _PING_INTERVAL_SECONDS))
-        self._timer = self._loop.call_later(self._ping_interval, self._ping)
+        self._schedule_ping()
+
+    def _schedule_ping(self) -> None:
+        """Call `_ping` after the interval, or when the hold ends: an interval later, the client may have left."""
+        held = self._holds_until - self._loop.time()
+        self._timer = self._loop.call_later(
+            min(self._ping_interval, held) if held > 0 else self._ping_interval, self._ping
+        )
 
     async def _wait_for_disconnect(self) -> None:
         while True:
@@ -99,7 +106,7 @@ class ClientMonitor:
     def _ping(self) -> None:
         if self._proxied.writer.headers_sent or self._loop.time() >= self._holds_until:
             self._ping_task = self._loop.create_task(self._proxied.ping())
-        self._timer = self._loop.call_later(self._ping_interval, self._ping)
+        self._schedule_ping()
 
 
 async def run_while_connected(work: Coroutine[Any, Any, object], receive: Receive) -> bool:

@@ -26,7 +26,17 @@ def client_timeout(headers: Mapping[bytes, bytes], default: float) -> float:
 def answer_within(headers: Mapping[bytes, bytes], default: float) -> float:
     """Return the seconds within which a client gets an answer, which is some time before it leaves."""
     timeout = client_timeout(headers, default)
-    return timeout - min(_MAX_MARGIN_SECONDS, _MARGIN_SHARE * timeout)
+    return timeout - _margin(timeout)
+
+
+def headers_within(headers: Mapping[bytes, bytes], default: float) -> float:
+    """Return the seconds within which a stream has headers: after an error at the end of `answer_within`, which has a status."""
+    timeout = client_timeout(headers, default)
+    return timeout - _margin(timeout) / 3.0
+
+
+def _margin(timeout: float) -> float:
+    return min(_MAX_MARGIN_SECONDS, _MARGIN_SHARE * timeout)
 
 
 def _seconds(value: bytes) -> float:
