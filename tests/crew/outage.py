@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.crew.handoff import Handoff
 from rung.core.crew.liveness import DEFAULT_LIMITS
-from rung.core.crew.pool import EX_TEMPFAIL, Trouble, hand_back_text
+from rung.core.crew.service_trouble import EX_TEMPFAIL, Trouble, hand_back_text
 from tests.crew.simulated import SimulatedProcesses, Worker, World
 
 if TYPE_CHECKING:

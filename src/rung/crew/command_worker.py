@@ -13,8 +13,8 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
-from rung.core.crew.pool import hand_back_text, trouble_of
 from rung.core.crew.review import ReviewRequest
+from rung.core.crew.service_trouble import hand_back_text, trouble_of
 from rung.core.domain.errors import AttemptError, PoolUnavailable
 from rung.core.domain.failures import first_line
 from rung.crew.instruction_file import read_instructions

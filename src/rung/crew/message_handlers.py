@@ -16,8 +16,9 @@ from rung.core.crew.contract import (
     TaskState,
 )
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
-from rung.core.crew.pool import PARKED_PREFIX, trouble_of
+from rung.core.crew.pool import PARKED_PREFIX
 from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, request_changes, review_exhausted
+from rung.core.crew.service_trouble import trouble_of
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
 from rung.crew.judgement import WorkerError

@@ -20,16 +20,15 @@ from rung.core.crew.pool import (
     describe,
     is_spreading,
     may_start,
-    parse_hand_back,
-    trouble_of,
 )
+from rung.core.crew.service_trouble import parse_hand_back, trouble_of
 from rung.core.domain.failures import Evidence
 from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rung.core.crew.pool import Trouble
+    from rung.core.crew.service_trouble import Trouble
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import CrewMessageRow, TaskRow
 

@@ -16,20 +16,16 @@ from rung.core.crew.pool import (
     Pool,
     PoolLimits,
     PoolState,
-    Trouble,
     after_failure,
     after_lost_probe,
     after_progress,
     after_start,
     describe,
-    hand_back_text,
     is_probe_due,
     may_start,
-    parked_until,
-    parse_hand_back,
-    trouble_of,
     wake,
 )
+from rung.core.crew.service_trouble import Trouble, hand_back_text, parked_until, parse_hand_back, trouble_of
 from rung.core.domain.failures import Evidence, Failure, Phase
 
 NOW = 1_800_000_000.0

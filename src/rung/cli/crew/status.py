@@ -49,7 +49,7 @@ def status(*, database: str, as_json: bool) -> None:
 
 def pool_json(pool: Pool) -> dict[str, Any]:
     """Return a pool's state; times are RFC 3339 in UTC."""
-    from rung.core.crew.pool import format_time
+    from rung.core.crew.service_trouble import format_time
 
     times = {"since": pool.since, "parked_until": pool.until, "next_probe": pool.next_probe}
     shown = {name: None if at is None else format_time(at) for name, at in times.items()}

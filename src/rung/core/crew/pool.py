@@ -7,32 +7,24 @@ gets further opens the pool, and the other tasks start spread out. Clock and jit
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.crew.service_trouble import format_time
 from rung.core.domain.errors import is_number
-from rung.core.domain.failures import Kind, Phase, is_passing
 from rung.core.policy.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.core.domain.failures import Failure
+    from rung.core.crew.service_trouble import Trouble
 
-EX_TEMPFAIL: Final = 75  # exit code of a worker or its command: the task is fine, try later
 DEFAULT_POOL: Final = "default"  # of a task that names none
 PARKED_PREFIX: Final = "parked:"  # of the note of a task that waits for its pool
 MAX_CLOSINGS: Final = 3  # by one task without progress of its own: then the trouble is the task's
 _MAX_BACKOFF_SECONDS: Final = 300.0
 _SPREAD_STARTS: Final = 20  # about so many starts are spread out after a pool has opened
-_PARKED_UNTIL: Final = re.compile(
-    r"parked_until\W{1,5}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))", re.IGNORECASE
-)
-_HAND_BACK: Final = re.compile(rf"unavailable \((needs a person|exit code {EX_TEMPFAIL}[^)]*)\): (.*)")
 
 
 class PoolState(StrEnum):
@@ -101,55 +93,6 @@ class Pool:
         if any(known.get(name) is not None and not is_number(known[name]) for name in numbers):
             return cls()
         return cls(**{**known, "state": PoolState(values["state"])})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """A failure of the service behind a pool: why, until when if that is known, and whether only a person can end it."""
-
-    reason: str
-    until: float | None = None
-    needs_person: bool = False
-
-
-def trouble_of(failure: Failure, at: float) -> Trouble | None:
-    """Return the trouble that a worker's failure at this time reports; None if the failure is the task's own."""
-    evidence = failure.evidence
-    is_temporary = evidence.exit_code == EX_TEMPFAIL
-    is_quota = failure.kind is Kind.QUOTA_EXHAUSTED and evidence.phase not in (Phase.LIMIT, Phase.TOOL)
-    if not (is_temporary or is_quota or is_passing(failure)):
-        return None
-    until = parked_until(f"{evidence.text}\n{evidence.output}")
-    if until is None and failure.retry_after is not None:
-        until = at + failure.retry_after
-    is_unnamed = is_temporary and failure.kind is Kind.UNKNOWN
-    reason = f"try later (exit code {EX_TEMPFAIL})" if is_unnamed else failure.headline()
-    return Trouble(reason=reason, until=until, needs_person=is_quota and until is None and not is_temporary)
-
-
-def hand_back_text(trouble: Trouble) -> str:
-    """Return the reason for which a worker hands its task back."""
-    if trouble.needs_person:
-        return f"unavailable (needs a person): {trouble.reason}"
-    until = "" if trouble.until is None else f"; parked_until {format_time(math.ceil(trouble.until))}"
-    return f"unavailable (exit code {EX_TEMPFAIL}{until}): {trouble.reason}"
-
-
-def parse_hand_back(text: str) -> Trouble | None:
-    """Return the trouble for which a worker handed its task back; None if it had another reason."""
-    match = _HAND_BACK.search(text)
-    if match is None:
-        return None
-    return Trouble(reason=match[2], until=parked_until(match[1]), needs_person=match[1] == "needs a person")
-
-
-def parked_until(text: str) -> float | None:
-    """Return the time that a text or a JSON contract names as `parked_until` (RFC 3339), the last one if there are several."""
-    found = _PARKED_UNTIL.findall(text)
-    try:
-        return datetime.fromisoformat(found[-1].upper()).timestamp() if found else None
-    except ValueError:
-        return None
 
 
 def after_failure(
@@ -275,8 +218,3 @@ def describe(pool: Pool) -> str:
         return f"{text}: {pool.reason}; a person opens it: rung crew wake"
     probe = f"{pool.probe} probes" if pool.probe else f"next probe {format_time(pool.next_probe or 0.0)}"
     return f"{text}: {pool.reason}; {probe}"
-
-
-def format_time(at: float) -> str:
-    """Return a time as RFC 3339 in UTC, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
