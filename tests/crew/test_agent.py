@@ -19,7 +19,7 @@ RIG = Path(__file__).with_name("agent_rig.py")
 
 def carry_out(root: Path, rule: dict[str, Any]) -> tuple[dict[str, Any], TaskRow, list[MessageType]]:
     """Run a task whose provider has this fault. Return what the rig saw, the task's row and the types of its messages."""
-    turns = [{"tool": "Bash", "input": {"command": "echo 7 > made.txt"}}, {"text": "Done: I wrote made.txt."}]
+    turns = [{"tool": "Bash", "input": {"command": "echo 7 >> made.txt"}}, {"text": "Done: I wrote made.txt."}]
     told = {
         "root": str(root),
         "instruction": "write 7 to made.txt",
@@ -57,3 +57,14 @@ def test_the_real_claude_code_waits_out_an_overload(tmp_path: Path) -> None:
     assert (row.error_tries, row.redispatches) == (0, 0)
     assert MessageType.ERROR not in said
     assert "pool default   backing off: overloaded" in done["said"]
+
+
+def test_the_real_claude_code_goes_on_after_an_overload(tmp_path: Path) -> None:
+    """The provider is overloaded after the first command: the next worker continues the session, and nothing runs twice."""
+    done, row, _ = carry_out(tmp_path, {"fault": "overloaded", "request": "2-3"})
+    assert (row.error_tries, row.redispatches) == (0, 0)
+    assert row.generation > 1
+    assert len(done["heard"]) == 4
+    assert "Your session was interrupted" in done["heard"][-1]
+    assert done["heard"][-1].count("echo 7 >> made.txt") == 1
+    assert not list((tmp_path / "home").rglob("agent-sessions/*"))  # forgotten when the task is complete

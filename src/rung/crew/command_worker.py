@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
 from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.classifier import classify
@@ -18,12 +19,14 @@ from rung.core.crew.service_trouble import hand_back_text, trouble_of
 from rung.core.domain.errors import AttemptError, PoolUnavailable
 from rung.core.domain.failures import first_line
 from rung.crew.instruction_file import read_instructions
+from rung.crew.worker_sessions import WorkerSessions
 from rung.engine.local_zone import local_zone
 from rung.engine.process_identity import group_cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rung.adapters.system.agent_sessions.agent_sessions import SessionCommand
     from rung.store.crew.worker import CrewWorker
 
 INSTRUCTION_PLACEHOLDER: Final = "{instruction}"
@@ -36,13 +39,14 @@ TESTED_SMOOTHNESS: Final = 2
 class CommandWorker:
     """Works on a task by running a command.
 
-    The work counts as tested if the shell command `check` exits with 0. `poll` is the number of seconds between
+    A known agent continues its own session in every run but the first. The work counts as tested if the shell command `check` exits with 0. `poll` is the number of seconds between
     heartbeats, and between polls for an answer.
     """
 
     command: Sequence[str]
     check: str = ""
     poll: float = 2.0
+    sessions: AgentSessions | None = None  # None: the agent starts afresh in every run
 
     def __post_init__(self) -> None:
         fill_placeholders(self.command, {INSTRUCTION_PLACEHOLDER: "", RECOVERY_PLACEHOLDER: ""})  # refuses text as code
@@ -54,11 +58,17 @@ class CommandWorker:
         conductor starts another one when the pool of the task opens.
         """
         prompt = self._instructions(worker)
+        log = None
+        if self.sessions is not None:
+            log = WorkerSessions(worker.table.location, worker.task_id, is_first=worker.claim.generation <= 1)
+            log.instruct(prompt)
         checkpoint = 1
         while True:
             try:
-                output = self._run(worker, prompt)
+                output = self._run_in_session(worker, prompt, log)
             except AttemptError as error:
+                if log is not None:
+                    log.failed(classify(error.evidence))
                 _hand_back_if_unavailable(error)
                 code, phase = error.evidence.exit_code, error.evidence.phase
                 report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
@@ -69,8 +79,13 @@ class CommandWorker:
             answer = worker.wait_for_answer(poll=self.poll)
             if answer.state is TaskState.REVIEW_APPROVED:
                 worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
+                if log is not None:
+                    log.forget()
                 return
-            prompt = f"{answer.text}\n\n{self._instructions(worker)}"
+            instructions = self._instructions(worker)
+            prompt = f"{answer.text}\n\n{instructions}"
+            if log is not None:
+                log.instruct(instructions, answer.text)
 
     def _instructions(self, worker: CrewWorker) -> str:
         """Return the last instructions from the conductor or a person, then the instruction file."""
@@ -80,10 +95,23 @@ class CommandWorker:
         instructions = [one.message for one in messages if one.from_session in (CONDUCTOR, PERSON)]
         return "\n\n".join([*instructions[-3:], text]).strip()
 
-    def _run(self, worker: CrewWorker, prompt: str) -> str:
+    def _run_in_session(self, worker: CrewWorker, prompt: str, log: WorkerSessions | None) -> str:
+        """Run the command in the session of its agent, and return its output."""
+        sessions = self.sessions or AgentSessions()
+        command = sessions.continued(self.command, log)
+        try:
+            return self._run(worker, prompt, command)
+        except AttemptError as error:
+            instead = sessions.replacement(self.command, command, error, log)
+            if instead is None:
+                raise
+        return self._run(worker, prompt, instead)
+
+    def _run(self, worker: CrewWorker, prompt: str, command: SessionCommand) -> str:
         """Run the command once and return its output. The amount of output is reported as progress."""
+        prompt = prompt if command.prompt is None else command.prompt
         values = {INSTRUCTION_PLACEHOLDER: prompt, RECOVERY_PLACEHOLDER: prompt}
-        arguments, variables = fill_placeholders(self.command, values)
+        arguments, variables = fill_placeholders(command.words, values)
         printed_bytes = 0
 
         def count(chunk: bytes) -> None:
@@ -91,7 +119,8 @@ class CommandWorker:
             printed_bytes += len(chunk)
 
         # The command stays in this process group, so that a signal to the worker's group ends it too.
-        run = RunningProcess(arguments, prompt, count, count, own_group=False, env={**os.environ, **variables})
+        shows = command.show("output", count), command.show("errors", count)
+        run = RunningProcess(arguments, prompt, *shows, own_group=False, env={**os.environ, **variables})
         try:
             last_beat = time.monotonic()
             while run.process.poll() is None:
@@ -103,7 +132,10 @@ class CommandWorker:
         except BaseException:  # lease lost, or asked to stop
             run.terminate()
             raise
-        return run.result()
+        try:
+            return run.result()
+        finally:
+            command.finish()
 
     def _review_request(self, output: str, checkpoint: int) -> str:
         """Return the output if it is a complete review request, else a request built from the result of `check`."""

@@ -46,10 +46,16 @@ BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
     show_default=True,
     help="Seconds between two polls for an answer.",
 )
+@click.option(
+    "--resume-session/--no-resume-session",
+    "resume_session",
+    default=True,
+    help="Let a known agent continue its own session (default), or start it afresh in every run.",
+)
 @db_option
 def run(
     command_line: tuple[str, ...], *, task_id: str | None, session: str, worked_by: str, check: str, beat: float,
-    poll: float, database: str,
+    poll: float, resume_session: bool, database: str,
 ) -> None:  # fmt: skip
     """Claim a task and run COMMAND for it; failures are reported, replies become its input.
 
@@ -62,13 +68,15 @@ def run(
     from rung.core.domain.errors import ClaimBlocked, LeaseExpired, PoolUnavailable
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
+    from rung.wiring.agents import agent_sessions
 
     require_program("COMMAND", command_line)
     if check:
         require_program("--check", check)
+    sessions = agent_sessions(lambda text: click.echo(f"rung: {text}", err=True)) if resume_session else None
     try:
         with CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
-            CommandWorker(command=command_line, check=check, poll=poll).work(worker)
+            CommandWorker(command=command_line, check=check, poll=poll, sessions=sessions).work(worker)
     except ClaimBlocked as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(CLAIM_BLOCKED)
