@@ -235,3 +235,52 @@ def test_a_forged_call_is_not_run(tmp_path: Path) -> None:
         assert "a run of this machine" in said[0]
         assert len(list(parked_runs(journal, time.time()))) == 1
     assert not (tmp_path / "forged").exists()
+
+
+PIPELINE = """
+[pipeline]
+name = "p"
+[[stage]]
+id = "plan"
+command = ["sh", "agent.sh"]
+prompt = "task"
+"""
+STAGE_AGENT = AGENT.replace("cat; echo; echo fine", "echo 'PASS|files:1|ref:x'; echo fine")
+
+
+def test_a_parked_pipeline_is_taken_up(tmp_path: Path) -> None:
+    """A pipeline whose stages are all parked leaves with code 75; `rung resume --due` resumes it as one run."""
+    limit(tmp_path, 8)
+    (tmp_path / "agent.sh").write_text(STAGE_AGENT)
+    (tmp_path / "p.toml").write_text(PIPELINE)
+    left = call([*RUNG, "pipeline", "run", "p.toml", "--park", "exit"], tmp_path)
+    assert (left.returncode, "rung: parked" in left.stderr) == (75, True), left
+    with rung.journal() as journal:
+        wait_until(lambda: [run for run in parked_runs(journal, time.time()) if run.is_due], 0.2)
+    done = resume(tmp_path, "--due", "--json")
+    (row,) = json.loads(done.stdout)["runs"]
+    assert (done.returncode, row["exit_code"]) == (0, 0), done
+    assert starts(tmp_path) == 2
+    assert listed(tmp_path) == []
+
+
+def test_rung_serve_takes_up_what_is_woken(tmp_path: Path) -> None:
+    """The real service takes up a parked run that a person wakes."""
+    limit(tmp_path, 9_000)
+    left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
+    limit(tmp_path, 0)
+    with rung.journal() as journal:
+        journal.runs.send(f"order/{left}", {"action": "retry", "by": "ops"})
+        service = subprocess.Popen(
+            [*RUNG, "serve", "--port", "0", "--no-gateway"],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: journal.runs.result_of(left), 0.2)
+        finally:
+            service.send_signal(signal.SIGTERM)
+            service.wait()
+    assert starts(tmp_path) == 2

@@ -67,7 +67,8 @@ class PipelineRun:
     With a journal and a run id, a run survives a process crash: run again, it resumes and finished stages are not
     repeated. `ask(stage, question, incident)` answers questions; without it, a stage that needs a person ends
     blocked. `listen(stage, event, incident)` receives every event. `notes` are read before each stage, and added to at
-    its end. `sessions` know how an agent that failed continues its own session.
+    its end. `sessions` know how an agent that failed continues its own session. `on_park(stage, incident)` is called when a
+    stage is parked until a limit reopens.
     """
 
     pipeline: Pipeline
@@ -79,6 +80,7 @@ class PipelineRun:
     listen: Callable[[str, Any, Any], object] = lambda *_: None
     report: Path | None = None
     notes: Notes | None = None
+    on_park: Callable[[str, Incident], object] | None = None
     sessions: AgentSessions = field(default_factory=AgentSessions)
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
@@ -199,6 +201,9 @@ class PipelineRun:
             ports["notes"] = self.notes
         if self.ask is not None:
             ports["ask"] = self._operator(stage.id, self.ask)
+        if self.on_park is not None:
+            on_park = self.on_park
+            ports["on_park"] = lambda incident: on_park(stage.id, incident)
         agent, journal = self._agent(stage), self.journal
         policy = self.policy.replace(report="")  # the pipeline's report includes that of the stage
         if journal is None or not self.run_id:
@@ -338,6 +343,11 @@ class PipelineRun:
             return await answer if hasattr(answer, "__await__") else answer
 
         return ask_operator
+
+    @property
+    def running_stages(self) -> set[str]:
+        """Names of the stages that run now, or are parked."""
+        return set(self._running.values())
 
     def stopped_result(self) -> PipelineResult:
         """Return the result of a run that was stopped: what its stages have done so far."""

@@ -13,8 +13,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.cli.exit_codes import PARKED
+from rung.cli.run.park_options import EXIT
 from rung.cli.run.parked_call import kept_call
-from rung.cli.run.parking import EXIT
 from rung.core.domain.errors import RungError
 from rung.core.domain.incident import Incident
 from rung.engine.durable.parking import CALL_STEP
@@ -129,16 +130,22 @@ class DueRunsThread:
         self._stopped.set()
 
     def _poll(self) -> None:
-        while not self._stopped.wait(POLL_SECONDS):
+        trouble = ""
+        while True:
             try:
                 self.take_up(time.time())
             except Exception as error:  # noqa: BLE001  # the journal is unavailable: the next poll tries again
-                self._log(f"rung: parked runs cannot be read: {error}")
+                if trouble != (trouble := str(error)):
+                    self._log(f"rung: parked runs cannot be read: {trouble}")
+            if self._stopped.wait(POLL_SECONDS):
+                return
 
     def take_up(self, now: float) -> None:
         """Take up what is due now."""
         for taken in [taken for taken in self._running if taken.process.poll() is not None]:
             self._running.remove(taken)
+            if taken.process.returncode in (0, PARKED):
+                self._pauses.pop(taken.run, None)
             self._log(f"rung: run {taken.run} {describe_end(taken.process.returncode)} (output: {taken.output})")
         busy = {taken.run for taken in self._running}
         runs = [run for run in parked_runs(self._journal, now) if run.id not in busy]
@@ -159,8 +166,6 @@ class DueRunsThread:
 
 def describe_end(code: int) -> str:
     """Return how a run ended that was taken up, by its exit code."""
-    from rung.cli.exit_codes import PARKED
-
     if code == 0:
         return "succeeded"
     return "is parked again" if code == PARKED else f"ended with exit code {code}"

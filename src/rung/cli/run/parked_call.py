@@ -93,11 +93,14 @@ def replace_process(call: ParkedCall, run: str, journal_at: str) -> NoReturn:
     os.execve(sys.executable, call.command(), call.environment(run, journal_at))  # noqa: S606  # the user's own command
 
 
-def taken_up(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a command that may take a parked run up. Its agents do not inherit that."""
+def taken_up(options: Mapping[str, Any], *, has_own_id: bool = False) -> dict[str, Any]:
+    """Return the options of a command that may take a parked run up. Its agents do not inherit that.
+
+    `has_own_id`: the words of the command name the run.
+    """
     run, park = os.environ.pop(TAKE_UP_VARIABLE, ""), os.environ.pop(PARK_VARIABLE, "")
     changed = dict(options)
-    if run and changed["run_id"] is None:
+    if run and not has_own_id and changed["run_id"] is None:
         changed["run_id"] = run
     if park:
         changed["park"] = park

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from rung.cli.exit_codes import PARKED
 from rung.cli.run.named_run import TASK, describe_call
+from rung.cli.run.park_options import EXIT
 from rung.cli.run.parked_call import MAX_INPUT_BYTES, ParkedCall
-from rung.core.domain.errors import ConfigError
 from rung.core.text.moments import rfc3339
 from rung.engine.durable.parking import keep_parked_run
 from rung.store.messages import incidents_with_intervention
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from rung.adapters.system.command_input import CommandInput
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
-    from rung.core.policy.policy import Policy
     from rung.engine.durable.recovery import DurableRecovery
     from rung.engine.ports import RunLease
     from rung.store.journal.journal import Journal
 
-WAIT, EXIT, OFF = MODES = ("wait", "exit", "off")
 INPUT_END_SECONDS: Final = 5.0
 
 
@@ -33,23 +31,6 @@ class LeaveParked(KeyboardInterrupt):
     """Stops a run that is parked, as Ctrl-C does; it stays open."""
 
     exit_code = PARKED
-
-
-def policy_with_park(policy: Policy, options: Mapping[str, Any], *, has_journal: bool, has_terminal: bool) -> Policy:
-    """Return the policy with the longest time parked that the options of `rung run` ask for.
-
-    Without a journal nobody can see or wake a parked run, and it ends with its process: there it is parked if somebody sees it.
-    """
-    from rung.core.policy.policy import PARK_SECONDS
-
-    mode, longest = options["park"], options["park_max"]
-    if mode == EXIT and not has_journal:
-        raise ConfigError("--park", mode, "wait or off without a journal")
-    if mode == OFF or (mode is None and not (has_journal or has_terminal)):
-        return policy.replace(park=0.0)
-    if longest is not None:
-        return policy.replace(park=longest)
-    return policy if mode is None or policy.park else policy.replace(park=PARK_SECONDS)
 
 
 class RunParking:

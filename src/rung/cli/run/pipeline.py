@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXIT_CODES
+from rung.cli.exit_codes import EXIT_CODES, PARKED
 from rung.cli.output import json_option, print_json
+from rung.cli.run.park_options import park_options
 
 if TYPE_CHECKING:
+    from rung.core.domain.incident import Incident
     from rung.core.pipeline.spec import Pipeline
     from rung.core.policy.policy import Policy
     from rung.pipeline.result import PipelineResult
@@ -26,7 +28,7 @@ standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of
 
 \b
 Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
-143 by SIGTERM, 129 by SIGHUP."""
+143 by SIGTERM, 129 by SIGHUP, 75 parked until a limit reopens (--park exit; rung resume --due continues)."""
 
 
 @click.group(short_help="Run a pipeline of agents.")
@@ -53,6 +55,7 @@ def command() -> None:
     default=None,
     help="Let a known agent that failed continue its own session (default), or start it afresh.",
 )
+@park_options
 @click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
 @click.option("--no-journal", is_flag=True, help="Write no journal; the run cannot be resumed.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
@@ -62,11 +65,15 @@ def run(file: Path, **options: Any) -> None:
 
     from rung.adapters.system.command_output import OutputClosed
     from rung.cli.run.ending_signals import ending_signals, exit_code_of
+    from rung.cli.run.park_options import policy_with_park
+    from rung.cli.run.parked_call import taken_up
     from rung.cli.run.run_output import discard_output
 
+    options = taken_up(options, has_own_id=True)
     pipeline, policy = _load(file)
     journal = _open_journal(options)
     try:
+        policy = policy_with_park(policy, options, has_journal=journal is not None, has_terminal=sys.stderr.isatty())
         work = _build_run(file, pipeline, policy, journal, options)
         work.load_prompts()
         if work.run_id and not options["as_json"]:
@@ -79,7 +86,8 @@ def run(file: Path, **options: Any) -> None:
             code = EXIT_CODES[result.status]
         except KeyboardInterrupt as stop:
             result, code = work.stopped_result(), exit_code_of(stop)
-            click.echo("rung: stopped; use --resume to continue", err=True)
+            state = "parked" if code == PARKED else "stopped"
+            click.echo(f"rung: {state}; use --resume to continue", err=True)
     finally:
         if journal is not None:
             journal.close()
@@ -151,7 +159,7 @@ def _build_run(
     elif ask and not policy.unattended:
         asks = _terminal_asker()
     folder = file.resolve().parent
-    return PipelineRun(
+    work = PipelineRun(
         pipeline=pipeline,
         policy=policy,
         folder=folder,
@@ -163,6 +171,35 @@ def _build_run(
         notes=project_notes(options["notes"], off=options["no_notes"]),
         sessions=agent_sessions(lambda text: None if options["as_json"] else click.echo(f"rung: {text}", err=True)),
     )
+    if journal is not None:
+        work.on_park = _keep_parked(work, journal, options)
+    return work
+
+
+def _keep_parked(work: PipelineRun, journal: Journal, options: dict[str, Any]) -> Any:
+    """Return a function that keeps a parked stage for another process, and leaves once every running stage is parked."""
+    from rung.cli.run.park_options import EXIT
+    from rung.cli.run.parked_call import ParkedCall
+    from rung.cli.run.parking import LeaveParked
+    from rung.engine.durable.parking import keep_parked_run
+    from rung.store.messages import incidents_with_intervention
+
+    parked: dict[str, Incident] = {}
+    given = () if options["run_id"] or options["resume"] else ("--resume", work.run_id)
+
+    def keep(stage: str, incident: Incident) -> None:
+        call = ParkedCall.of_this_process(words=(*sys.argv[1:], *given))
+        keep_parked_run(call.sealed(journal, incident.id), journal.runs.claim)
+        parked[stage] = incident
+        is_woken = incident.id in incidents_with_intervention(journal)
+        if (
+            options["park"] == EXIT
+            and not is_woken
+            and all(name in parked and parked[name].parked_until is not None for name in work.running_stages)
+        ):
+            raise LeaveParked
+
+    return keep
 
 
 def _service_asker(journal: Journal) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, USAGE
-from rung.cli.run.parking import MODES
+from rung.cli.run.park_options import park_options
 from rung.core.domain.errors import LeaseLost, RunNotResumable, RunOwnedElsewhere
 from rung.core.policy.policy import TEMPLATES
 
@@ -61,12 +61,7 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option("--max-attempts", "attempts", type=int, help="Maximum number of attempts.")
 @click.option("--max-seconds", "seconds", type=float, help="Maximum total time, in seconds.")
 @click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
-@click.option(
-    "--park",
-    type=click.Choice(MODES),
-    help="At a limit that reopens at a known time: wait for it (default), exit with code 75, or off: give up.",
-)
-@click.option("--park-max", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest time parked, in seconds.")
+@park_options
 @click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")
 @click.option("--report", help="File for the report of a blocked run.")
 @click.option(

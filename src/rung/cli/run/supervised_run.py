@@ -19,7 +19,8 @@ from rung.cli.event_printer import listener, terminal_asker
 from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.run.ending_signals import exit_code_of
 from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
-from rung.cli.run.parking import WAIT, RunParking, policy_with_park
+from rung.cli.run.park_options import WAIT, policy_with_park
+from rung.cli.run.parking import RunParking
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
 from rung.core.domain.request import Request
 from rung.engine.durable import recovery
