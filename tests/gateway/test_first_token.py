@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import time
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rung.core.recovery import silent_route
 from rung.gateway.first_token import MAX_ROUTES, FirstTokenLimits
 from rung.gateway.settings import TimeoutSettings
 from tests.gateway.behind import ASK, TIMEOUTS, WHOLE, Behind, chat
+from tests.gateway.scripted import chat_stream, chunk
+from tests.security.upstream.raw_upstream import Front, RawUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROUTE = ("openai", "small")
 DEFAULTS = TimeoutSettings()
@@ -86,3 +94,28 @@ def test_a_model_that_was_cut_short_has_more_time_next() -> None:
         for _ in range(2):
             assert chat(behind.gpt(), stream=True).text == WHOLE
         assert [call.model for call in behind.lab.calls] == ["small", "large", "small"]
+
+
+def test_a_long_tool_call_is_not_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that breaks in a tool call, which is held back until it is complete, is asked for again on its model."""
+    monkeypatch.setattr(silent_route, "SILENT_SECONDS", 1.5)
+    asked = []
+
+    def answer(request: bytes) -> Iterator[bytes]:
+        asked.append(json.loads(request.partition(b"\r\n\r\n")[2])["model"])
+        if len(asked) > 1:
+            yield chat_stream("done")
+            return
+        yield b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        for number in range(10):
+            part = {"index": 0, "function": {"arguments": f'{{"at": "{"x" * number}'}}
+            first = {"id": "c", "type": "function", "function": {"name": "look", "arguments": ""}}
+            yield f"data: {json.dumps(chunk(tool_calls=[part | first if not number else part]))}\n\n".encode()
+            time.sleep(0.2)
+
+    with (
+        RawUpstream(answer, close=True) as upstream,
+        Front(openai=upstream.url, policy={"models": ["small", "large"]}) as front,
+    ):
+        assert chat(front.gpt(), stream=True).text == "done"
+        assert asked == ["small", "small"]

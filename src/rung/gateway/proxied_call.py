@@ -82,18 +82,19 @@ class ProxiedCall:
         self.mistakes = 0  # answers that were rejected because of a mistake of the model
         self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
         self._opened_at = 0.0  # when the headers of the current attempt came
+        self._heard_at = 0.0  # when the current attempt received something last, or began
 
     # -- attempts ----------------------------------------------------------------------------------------
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """Send one upstream request; return the whole response, or None if it was streamed to the client."""
-        before = self._received()
+        before, self._heard_at = self._received(), monotonic()
         try:
             return await self._attempt(outbound)
         except (AttemptError, OSError) as error:
             evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
             if self.inbound.is_stream or evidence.finding is Kind.TIMEOUT:
-                evidence = evidence._replace(silence=round(monotonic() - self.meter.content_at, 1))
+                evidence = evidence._replace(silence=round(monotonic() - self._heard_at, 1))
             stream = self.stream
             if stream is None or not stream.started:
                 raise AttemptError.of(evidence) from None
@@ -152,7 +153,7 @@ class ProxiedCall:
         )
         self.accepted = self.meter.accepted = response.status == _OK
         timer.start_phase(FIRST_TOKEN, self._first_token_seconds(outbound))
-        self._opened_at = monotonic()
+        self._opened_at = self._heard_at = monotonic()
         return response
 
     def _first_token_seconds(self, outbound: Outbound) -> float:
@@ -302,12 +303,8 @@ class ProxiedCall:
             received += len(chunk)
             if received > max_bytes:
                 raise too_large(max_bytes)
-            self.meter.count_events(chunk)
             data = stream.feed(chunk or _BLANK_LINE)
-            if data:
-                self.meter.content_at = monotonic()
-                if timer.phase == FIRST_TOKEN:
-                    self.upstreams.first_tokens.note_content(route, self.meter.content_at - self._opened_at)
+            self._note_received(chunk, data, timer, route)
             if not stream.is_interrupted() and (
                 stream.ended or stream.error is not None or stream.malformed or not chunk
             ):
@@ -328,6 +325,17 @@ class ProxiedCall:
             elif data and timer.phase != IDLE:
                 timer.start_phase(IDLE, idle_seconds)
             timer.restart()
+
+    def _note_received(self, chunk: bytes, data: bytes, timer: PhaseTimer, route: tuple[str, str]) -> None:
+        """Note received bytes, and what they became for the client: nothing, while a tool call is not complete."""
+        self.meter.count_events(chunk)
+        now = monotonic()
+        if chunk:
+            self._heard_at = now
+        if data:
+            self.meter.content_at = now
+            if timer.phase == FIRST_TOKEN:
+                self.upstreams.first_tokens.note_content(route, now - self._opened_at)
 
     async def _write(self, data: bytes) -> None:
         if data:
