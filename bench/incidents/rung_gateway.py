@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bench.incidents.clients import FAILURE_SECONDS, OVERLOADED, Answer
 from bench.incidents.world import FIRST_TOKEN_SECONDS
 from rung.core.policy.parser import parse_policy_file
+from rung.gateway import circuit_waits
 from rung.gateway.app import GatewayApp
 from rung.gateway.gateway import Gateway
 from rung.gateway.settings import settings_from
@@ -40,6 +41,10 @@ _EVENTS: Final = (
     {"type": "message_stop"},
 )  # fmt: skip
 _STREAM: Final = b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in _EVENTS)
+
+
+# A waiting call polls its circuit. Over days of virtual time, every 5 s is often enough; the probes come as always.
+vars(circuit_waits)["_MIN_POLL_SECONDS"] = 5.0
 
 
 class _Response:
