@@ -205,7 +205,7 @@ storm-tenants: $(VENV)/.ready  ## test the gateway's budgets: 64 tenants in para
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## measure gateways: requests per CPU second, added latency, memory; Rung, a minimal proxy, LiteLLM, Portkey; GATEWAY=--quick is quicker
 	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)
 
-incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; INCIDENTS="--sample 20" is quicker
+incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; half an hour; INCIDENTS="--sample 10" is quicker
 	@$(BIN)/python -m bench.incidents $(INCIDENTS)
 
 bench-crew: $(VENV)/.ready  ## measure a conductor with 10,000 tasks and 500 workers: CPU time, detection of silent workers; two minutes

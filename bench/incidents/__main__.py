@@ -57,10 +57,10 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.incidents", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="folder with the recorded incidents and arrivals")
-    parser.add_argument("--sample", type=int, default=100, help="incidents that are replayed, drawn with a fixed seed")
+    parser.add_argument("--sample", type=int, default=60, help="incidents that are replayed, drawn with a fixed seed")
     parser.add_argument("--longest", type=float, default=1_440, help="longest incident, in minutes")
-    parser.add_argument("--per-minute", type=float, default=2.0, help="calls a minute")
-    parser.add_argument("--synthetic", action="store_true", help="replay made-up incidents; needs no data")
+    parser.add_argument("--per-minute", type=float, default=0.5, help="calls a minute")
+    parser.add_argument("--synthetic", action="store_true", help="replay made-up incidents, needs no data")
     parser.add_argument("--client", action="append", choices=CLIENT_NAMES, help="replay with this client only")
     parser.add_argument(
         "--severity", action="append", choices=("full", "partial"), help="replay with this severity only"
