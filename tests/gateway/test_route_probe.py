@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rung.gateway.route_probe import MAX_ROUTES, RouteProbe
 
 ROUTE = "openai/small/caller"
@@ -63,29 +61,3 @@ def test_routes_are_bounded() -> None:
         probe.mark_failed(str(number))
     assert probe.is_healthy("0")
     assert not probe.is_healthy("1")
-
-
-def test_waiting_for_a_route() -> None:
-    """Of those who wait, one is told to try; when it succeeds, the others go on; a failed try makes another one the next."""
-
-    async def main() -> list[bool]:
-        probe = RouteProbe(0.01, asyncio.get_running_loop().time)
-        assert not await probe.wait_until_healthy(ROUTE)
-        probe.mark_failed(ROUTE)
-        tries: list[str] = []
-
-        async def caller(name: str) -> bool:
-            while await probe.wait_until_healthy(ROUTE):
-                tries.append(name)
-                await asyncio.sleep(0)
-                if len(tries) == 2:
-                    probe.mark_healthy(ROUTE)
-                    return True
-                probe.end(ROUTE)
-            return False
-
-        found = await asyncio.wait_for(asyncio.gather(*map(caller, "abc")), 60)
-        assert len(tries) == 2
-        return found
-
-    assert sorted(asyncio.run(main())) == [False, False, True]

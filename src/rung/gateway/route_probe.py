@@ -6,9 +6,8 @@ nothing; its result serves every session of the route. Runs on one event loop.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,11 +25,10 @@ class _Outage:
     pause: float
     due_at: float
     is_probed: bool = False
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class RouteProbe:
-    """Outages by route: when each may be tried again, and who waits for its end."""
+    """Outages by route: when each may be tried again."""
 
     def __init__(self, seconds: float, now: Callable[[], float]) -> None:
         self.seconds = seconds  # shortest pause before a probe
@@ -47,13 +45,11 @@ class RouteProbe:
             return
         self._outages[route] = _Outage(self.seconds, self._now() + self.seconds)
         while len(self._outages) > MAX_ROUTES:
-            self._outages.popitem(last=False)[1].changed.set()
+            self._outages.popitem(last=False)
 
     def mark_healthy(self, route: str) -> None:
-        """Record that a call on a route succeeded: everybody who waits for it may go back."""
-        outage = self._outages.pop(route, None)
-        if outage is not None:
-            outage.changed.set()
+        """Record that a call on a route succeeded: every session that left it may go back."""
+        self._outages.pop(route, None)
 
     def begin(self, route: str) -> bool:
         """Return whether the caller is to try a route now. It must then call `mark_healthy`, or `end` in any case."""
@@ -71,18 +67,3 @@ class RouteProbe:
         outage.is_probed = False
         outage.due_at = self._now() + max(outage.pause, _DURATION_FACTOR * seconds)
         outage.pause = min(2 * outage.pause, _MAX_PAUSE_FACTOR * self.seconds)
-        outage.changed.set()
-        outage.changed = asyncio.Event()
-
-    async def wait_until_healthy(self, route: str) -> bool:
-        """Wait until a route is healthy, or until the caller is to try it: then return True, and see `begin`."""
-        while (outage := self._outages.get(route)) is not None:
-            if self.begin(route):
-                return True
-            pause = None if outage.is_probed else max(0.0, outage.due_at - self._now())
-            try:
-                async with asyncio.timeout(pause):
-                    await outage.changed.wait()
-            except TimeoutError:
-                continue
-        return False
