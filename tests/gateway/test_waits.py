@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from rung.gateway.client_timeout import answer_within, client_timeout, headers_within
 from rung.gateway.gateway import BREAKER_SETTINGS
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.gateway.scripted import refused, scripted
 from tests.waiting import wait_until
 from tests.wires.strict import PATHS
 
@@ -189,3 +191,31 @@ def test_resumptions_that_make_progress_are_not_counted(wire: str) -> None:
     with patient(rules, policy={"patience": 0}) as behind:
         assert ask(behind, wire, stream=True).text == WHOLE
         assert behind.attempts > 2
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_plan_limit_is_passed_on_at_once(stream: bool) -> None:
+    """A limit that reopens in hours is not waited for: one request, the provider's status, error and headers."""
+    reset = str(int(time.time()) + 5 * 3_600)
+    limits = {"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": reset}
+    error = {"type": "rate_limit_error", "message": "This request would exceed your account's rate limit."}
+    answer = refused("429 Too Many Requests", error, *(f"{name}: {value}" for name, value in limits.items()))
+    with scripted(answer, policy={"patience": 600}) as front, front.http() as client:
+        got = client.post("/v1/messages", json=body_of("messages", stream=stream))
+        assert (front.asked, got.status_code, got.json()["error"]) == (1, 429, error)
+        assert limits.items() <= dict(got.headers).items()
+
+
+def test_a_plan_limit_is_taken_by_another_upstream() -> None:
+    """An upstream with a key of its own takes the calls of an account whose limit reopens in hours."""
+    with patient([]) as other:
+        error = {
+            "type": "usage_limit_reached",
+            "message": "The usage limit has been reached",
+            "resets_in_seconds": 9_000,
+        }
+        answer = refused("429 Too Many Requests", error)
+        second = {"wire": "openai", "url": other.lab.url, "key_env": "PATH"}
+        with scripted(answer, upstreams={"second": second}) as front:
+            assert ask(front, "chat", stream=False).text == WHOLE
+            assert front.asked == 1

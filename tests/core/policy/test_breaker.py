@@ -433,3 +433,44 @@ def test_calls_in_flight_count_as_not_failed() -> None:
     for at in range(1, 11):
         dead.record(None, at, at, CallVerdict.BAD)
     assert dead.circuit.value == "open"
+
+
+def test_the_pause_doubles_while_probes_fail() -> None:
+    """With `max_pause`, each failed probe doubles the pause up to it; a successful one resets it."""
+    breaker = opened(Breaker(BreakerSettings(minimum=4, window=60, pause=3, probe=20, max_pause=30)), 0.0)
+    now, pauses = 0.0, []
+    for _ in range(6):
+        pauses.append(breaker.seconds_until_probe(now))
+        now += pauses[-1]
+        breaker.record(probe_of(breaker, now), now, now, CallVerdict.BAD)
+    assert pauses == [3, 6, 12, 24, 30, 30]
+    now += 30
+    permit = probe_of(breaker, now)
+    assert breaker.seconds_until_probe(now) == 20  # until the running probe is replaced
+    breaker.record(permit, now, now, CallVerdict.GOOD)
+    assert breaker.seconds_until_probe(now) == 0
+    assert opened(breaker, now).seconds_until_probe(now) == 3
+
+
+def test_a_call_out_of_retries_opens_the_circuit_of_a_full_outage() -> None:
+    """It opens for the given pause if no call has succeeded since the failing one began; otherwise it stays closed."""
+    breaker = Breaker(SMALL)
+    breaker.record(None, 8.0, 10.0, CallVerdict.GOOD)
+    breaker.open_if_failing(9.0, 12.0, 5.0)
+    assert state(breaker) is CircuitState.CLOSED
+    breaker.open_if_failing(11.0, 12.0, 5.0)
+    assert state(breaker) is CircuitState.OPEN
+    assert breaker.seconds_until_probe(12.0) == 5.0
+    breaker.record(probe_of(breaker, 17.0), 17.0, 18.0, CallVerdict.GOOD)
+    breaker.open_if_failing(11.0, 19.0, 5.0)  # the probe was a success
+    assert state(breaker) is CircuitState.CLOSED
+    off = Breaker(BreakerSettings(enabled=False))
+    off.open_if_failing(0.0, 1.0, 5.0)
+    assert state(off) is CircuitState.CLOSED
+
+
+@pytest.mark.parametrize("key", ["slow", "max_pause"])
+def test_optional_seconds_are_positive(key: str) -> None:
+    """A value that is not more than 0 is refused with its key."""
+    with pytest.raises(ConfigError, match=rf"breaker\.{key}"):
+        BreakerSettings(**{key: 0})
