@@ -473,4 +473,4 @@ def test_a_call_out_of_retries_opens_the_circuit_of_a_full_outage() -> None:
 def test_optional_seconds_are_positive(key: str) -> None:
     """A value that is not more than 0 is refused with its key."""
     with pytest.raises(ConfigError, match=rf"breaker\.{key}"):
-        BreakerSettings(**{key: 0})
+        BreakerSettings(**{"rate": 0.5, key: 0})  # type: ignore[arg-type]  # one of two keys
