@@ -204,7 +204,7 @@ class World:
             turn += 1
             self._advance()
             if turn in kill_at:
-                self._kill_during_a_write()
+                self.kill_during_a_write()
             busy = self.conductor.run_once()
             if not busy and self.conductor.finish_if_idle():
                 return
@@ -222,7 +222,7 @@ class World:
             if self.stormy and worker.alive and worker.claim and self.rng.random() < 0.002:
                 worker.alive = False
 
-    def _kill_during_a_write(self) -> None:
+    def kill_during_a_write(self) -> None:
         """Kill the conductor at one of its writes; the next one starts from the table alone."""
         left = self.rng.randint(0, 30)
         execute = self.table.connection.execute

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
 from rung.core.crew.pool import PoolState
 from rung.store.crew.operator_commands import wake_pools
+from rung.store.crew.rows import TaskLease
 from tests.crew.outage import HOUR, OutageWorld
 
 if TYPE_CHECKING:
@@ -70,6 +72,21 @@ def test_kill_everything_in_the_middle_of_the_park(tmp_path: Path, seed: int) ->
     assert min(world.probes()) >= limit.end
 
 
+@pytest.mark.parametrize("seed", range(min(SEEDS, 6)))
+def test_a_conductor_killed_at_any_write(tmp_path: Path, seed: int) -> None:
+    """The conductor is killed every minute, at any of its writes: every task completes, with at most one probe a minute."""
+    world = OutageWorld(tmp_path, seed, [(150.0, 750.0, seed % 2 == 0)])
+    for turn in range(200):
+        world.turn()
+        if turn % 5 == 0:
+            world.kill_during_a_write()
+    world.run()
+    world.check()
+    assert world.kills > 5
+    assert {(row.state, row.error_tries) for row in world.table.tasks()} == {(TaskState.COMPLETE, 0)}
+    assert world.most_probes_in_a_minute() <= 1
+
+
 def test_both_in_one_day(tmp_path: Path) -> None:
     """Twenty-four tasks on eight workers through a plan limit and an overload: none is charged."""
     world = OutageWorld(tmp_path, 1, [LIMIT, (5.2 * HOUR, 5.2 * HOUR + 600.0, False)], tasks=24)
@@ -119,6 +136,27 @@ def test_a_quota_without_a_reset_is_asked_for_once(tmp_path: Path) -> None:
     assert wake_pools(world.table, world.now) == ["default"]
     world.run()
     nobody_is_charged(world)
+
+
+def test_an_attended_crew_waits_for_the_person(tmp_path: Path) -> None:
+    """With a person at hand, a crew whose pool is blocked does not end; it goes on when the pool is opened."""
+    world = OutageWorld(tmp_path, 0, [], tasks=1)
+    world.conductor.crew.settings = replace(world.conductor.crew.settings, attended=True)
+    world.table.report_error(world.table.claim("task-01", "s1"), "You exceeded your current quota, check your billing")
+    world.conductor.run_once()
+    world.table.hand_off(lease(world), "HANDOFF: asked to stop")
+    world.run_until(world.now + HOUR)
+    assert world.table.pools()["default"].state is PoolState.BLOCKED
+    assert not world.conductor.finish_if_idle()
+    wake_pools(world.table, world.now)
+    world.run()
+    nobody_is_charged(world)
+
+
+def lease(world: OutageWorld) -> TaskLease:
+    """Return the lease of the session that has the only task."""
+    row = world.table.require_task("task-01")
+    return TaskLease(task_id=row.task_id, session=row.session_id, generation=row.generation)
 
 
 def test_patience_ends_and_the_ladder_goes_on(tmp_path: Path) -> None:
