@@ -284,3 +284,19 @@ def test_rung_serve_takes_up_what_is_woken(tmp_path: Path) -> None:
             service.send_signal(signal.SIGTERM)
             service.wait()
     assert starts(tmp_path) == 2
+
+
+def test_a_run_that_is_stopped_after_its_park_is_not_called_parked(tmp_path: Path) -> None:
+    """Stopped in the attempt after the park, the contract names the run and no time; the journal's option is repeated."""
+    limit(tmp_path, 2)
+    (tmp_path / "agent.sh").write_text(AGENT.replace("cat; echo; echo fine; exit 0", "touch at-work; exec sleep 600"))
+    process = subprocess.Popen(
+        words("--journal", "other.db"), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    wait_until((tmp_path / "at-work").exists)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    contract = json.loads(out)
+    assert process.returncode == 143
+    assert "parked_until" not in contract
+    assert contract["continue"] == f"rung resume --journal other.db {contract['run']}"

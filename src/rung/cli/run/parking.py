@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,6 +11,7 @@ from rung.cli.exit_codes import PARKED
 from rung.cli.run.named_run import TASK, describe_call
 from rung.cli.run.park_options import EXIT
 from rung.cli.run.parked_call import MAX_INPUT_BYTES, ParkedCall
+from rung.core.domain.events import Unparked
 from rung.core.text.moments import rfc3339
 from rung.engine.durable.parking import keep_parked_run
 from rung.store.messages import incidents_with_intervention
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rung.adapters.system.command_input import CommandInput
+    from rung.core.domain.events import Event
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.engine.durable.recovery import DurableRecovery
@@ -37,20 +40,27 @@ class RunParking:
     """Keeps a parked run for another process, and leaves it if `--park exit` says so. It is the run's `on_park`."""
 
     def __init__(
-        self, mode: str, journal: Journal | None, agents: Mapping[str, Sequence[str]], given: CommandInput
+        self,
+        journal: Journal | None,
+        agents: Mapping[str, Sequence[str]],
+        given: CommandInput,
+        *,
+        mode: str,
+        journal_option: str | None,
     ) -> None:
-        self._mode = mode
         self._journal = journal
+        self._mode = mode
+        self._journal_option = journal_option
         self._agents = agents
         self._given = given
         self._lease: RunLease | None = None
         self._durable: DurableRecovery | None = None
         self.kept_id = ""  # of the run that another process can take up
-        self.until: float | None = None
+        self._until: float | None = None
 
     def __call__(self, incident: Incident) -> None:
         """Keep the run, and say how it goes on."""
-        self.until = incident.parked_until
+        self._until = incident.parked_until
         if self._journal is None:
             return
         if not self._given.wait_for_end(INPUT_END_SECONDS) or self._given.size > MAX_INPUT_BYTES:
@@ -65,7 +75,17 @@ class RunParking:
             if incident.id in incidents_with_intervention(self._journal):
                 return  # a person wakes it
             raise LeaveParked
-        click.echo(f"rung: Ctrl-C leaves it parked; wake it with: rung resume {incident.id} --now", err=True)
+        click.echo(f"rung: Ctrl-C leaves it parked; wake it with: {self._resume_command} --now", err=True)
+
+    def listen(self, event: Event, _: Incident) -> None:
+        """Note that the run is taken up again. To be called for each event."""
+        if isinstance(event, Unparked):
+            self._until = None
+
+    @property
+    def _resume_command(self) -> str:
+        journal = () if self._journal_option is None else ("--journal", self._journal_option)
+        return shlex.join(["rung", "resume", *journal, self.kept_id])
 
     def _claim(self, run: str) -> RunLease:
         assert self._journal is not None  # noqa: S101  # a kept run has a journal
@@ -74,7 +94,6 @@ class RunParking:
 
     def finish(self, outcome: Outcome[str]) -> None:
         """Record the outcome of a run that became durable when it was parked."""
-        self.until = None
         if self._durable is not None:
             self._durable.finish(outcome)
 
@@ -86,8 +105,8 @@ class RunParking:
             self._lease.__exit__(*error)
 
     def contract(self) -> dict[str, str]:
-        """Return what the contract of a run says that was left parked."""
-        if self.until is None or not self.kept_id:
+        """Return what the contract of a run says that was parked and is left open."""
+        if not self.kept_id:
             return {}
-        until = rfc3339(self.until)
-        return {"parked_until": until, "run": self.kept_id, "continue": f"rung resume {self.kept_id}"}
+        until = {} if self._until is None else {"parked_until": rfc3339(self._until)}
+        return {**until, "run": self.kept_id, "continue": self._resume_command}

@@ -66,7 +66,14 @@ class SupervisedRun:
     def recover(self) -> tuple[Outcome[str], int]:
         """Run the command to its end. Return the outcome and the exit code."""
         ports = self._ports()
-        parking = ports["on_park"] = RunParking(self.options["park"] or WAIT, self.journal, self.agents, self._given)
+        parking = ports["on_park"] = RunParking(
+            self.journal,
+            self.agents,
+            self._given,
+            mode=self.options["park"] or WAIT,
+            journal_option=self.options["journal"],
+        )
+        ports["listeners"] = [*ports["listeners"], parking.listen]
         run_id, process = self._claim("ask" in ports)
         model = self.policy.models[0].name if self.policy.models else ""
         request = Request(
@@ -94,7 +101,8 @@ class SupervisedRun:
                 sys.exit(code)
             self.output.more = parking.contract()
             if self.output.more:
-                click.echo(f"rung: run {parking.kept_id!r} stays parked: {self.output.more['continue']}", err=True)
+                state = "parked" if "parked_until" in self.output.more else "open"
+                click.echo(f"rung: run {parking.kept_id!r} stays {state}: {self.output.more['continue']}", err=True)
             elif process is not None:
                 how = "" if self._is_idempotent else " with --idempotent"
                 click.echo(f"rung: run {run_id!r} stays open: the same command{how} continues it", err=True)
