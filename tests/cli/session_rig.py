@@ -96,11 +96,17 @@ def kill(what: str, rung: subprocess.Popen[str], project: Path, program: str) ->
     deadline = time.monotonic() + SECONDS
     while not (project / "begun").exists() and rung.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(0.3)  # the agent writes its session file behind its work
+    while not is_recorded(project.parent / "home") and time.monotonic() < deadline:
+        time.sleep(0.02)  # the agent writes its session file behind its work
     if what == "all":
         rung.kill()
     for pid in agents(program, project):
         os.kill(pid, signal.SIGKILL)
+
+
+def is_recorded(home: Path) -> bool:
+    """Whether a session file has the third command."""
+    return any(b"touch begun" in path.read_bytes() for path in home.rglob("*.jsonl"))
 
 
 def agents(program: str, project: Path) -> list[int]:

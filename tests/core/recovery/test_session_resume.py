@@ -172,6 +172,17 @@ def test_a_process_death_is_no_end_for_a_session() -> None:
     assert isinstance(decide_after_process_death(known, off, 3.0), ev.Finish)
 
 
+def test_another_agent_is_told_what_was_done() -> None:
+    """A handover after a failing service sends no text of its own: the agent that takes over learns what was done."""
+    request = REQUEST.replace(agent="codex")
+    changed = ev.Changed(4.0, request, request.digest(), ("agent",), "")
+    events = (OPENED, failed(Kind.OVERLOADED, output="half"), decided(ev.HandOver(3, "", "codex", None, "")), changed)
+    found = handed_over_request(request, Incident.of(events), POLICY, "")
+    assert found.agent == "codex"
+    assert "> half" in found.prompt
+    assert found.prompt.endswith("The task:\nwrite four files")
+
+
 def test_a_fresh_start_is_told_what_was_done() -> None:
     """Steps, the last output and changed files precede the task; where nothing is known, the request is unchanged."""
     nothing = Incident.of([OPENED, failed(Kind.OVERLOADED), REPEAT])

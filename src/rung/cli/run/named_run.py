@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rung.adapters.system.command_input import CommandInput
     from rung.adapters.system.worker_processes import RealProcesses
+    from rung.core.domain.outcome import Outcome
     from rung.store.durable_runs import RunRow
     from rung.store.journal.journal import Journal
 
@@ -92,6 +93,11 @@ def _require_same_call(run_id: str, row: RunRow, call: dict[str, Any]) -> None:
         raise ConfigError(
             "--run-id", run_id, f"an id of its own: under this one {' and '.join(changed)} had another value"
         )
+
+
+def has_session(outcome: Outcome[Any]) -> bool:
+    """Return whether the agent of a stopped run has a session that the next attempt continues."""
+    return bool(Incident.of(outcome.events).agent_sessions)
 
 
 def _refuse_cut_off_attempt(journal: Journal, run_id: str, *, resumes_sessions: bool) -> None:

@@ -18,7 +18,7 @@ from rung.adapters.system.user_hooks import hooked
 from rung.cli.event_printer import listener, terminal_asker
 from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.run.ending_signals import exit_code_of
-from rung.cli.run.named_run import RunProcess, claimable_id, describe_call
+from rung.cli.run.named_run import RunProcess, claimable_id, describe_call, has_session
 from rung.cli.run.park_options import WAIT, policy_with_park
 from rung.cli.run.parking import RunParking
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
@@ -104,7 +104,8 @@ class SupervisedRun:
                 state = "parked" if "parked_until" in self.output.more else "open"
                 click.echo(f"rung: run {parking.kept_id!r} stays {state}: {self.output.more['continue']}", err=True)
             elif process is not None:
-                how = "" if self._is_idempotent else " with --idempotent"
+                goes_on = self._is_idempotent or has_session(stop.__dict__["__rung_outcome__"])
+                how = "" if goes_on else " with --idempotent"
                 click.echo(f"rung: run {run_id!r} stays open: the same command{how} continues it", err=True)
             return stop.__dict__["__rung_outcome__"], code
         finally:

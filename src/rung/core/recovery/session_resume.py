@@ -52,7 +52,7 @@ def handed_over_request(request: Request, incident: Incident, policy: Policy, ch
     if failure is None or first is None or not (changes or incident.steps or failure.evidence.output):
         return request
     parts = []
-    if not is_fresh_start(incident.decision):  # the text of a rung that starts afresh says what was done
+    if not (is_fresh_start(incident.decision) and request.recovery):  # the text of such a rung says what was done
         parts.append(render(LOST_PROMPT, incident, failure, policy.prompts))
         if is_from_outside(failure):
             request = request.replace(prompt=first.prompt, recovery="")  # a rung's text would advise against nothing
