@@ -58,7 +58,7 @@ class Result(NamedTuple):
 
 def with_rung(service: Service) -> Callable[[int], Awaitable[Any]]:
     """Return a call that is retried by Rung, with a new breaker and a new retry budget."""
-    policy = rung.policy("call", backoff={"base": BACKOFF_SECONDS})
+    policy = rung.policy("call", patience=0, backoff={"base": BACKOFF_SECONDS})
     ports: Any = {"breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget()}
     return rung.guarded(policy, **ports)(service.request)
 

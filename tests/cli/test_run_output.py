@@ -55,7 +55,18 @@ def test_a_check_that_fails_keeps_the_agents_output(tmp_path: Path) -> None:
 
 def test_streamed_output_is_shown_once() -> None:
     """With --stream, what a failed attempt has shown is not shown again by the next one; the contract is the last line."""
-    done = run("--no-journal", "--retries", "2", "--stream", "--", "sh", "-c", f"echo one; echo two; {OVERLOADED}")
+    done = run(
+        "--no-journal",
+        "--retries",
+        "2",
+        "--patience",
+        "0",
+        "--stream",
+        "--",
+        "sh",
+        "-c",
+        f"echo one; echo two; {OVERLOADED}",
+    )
     *shown, contract = done.stdout.splitlines()
     assert shown == ["one", "two"]
     assert json.loads(contract)["attempts"] == 3
@@ -69,7 +80,7 @@ def test_the_contract_begins_a_line_of_its_own() -> None:
 
 def test_equal_failures_have_numbers_of_their_own() -> None:
     """Each attempt is printed with its number, also when it fails like the one before."""
-    done = run("--no-journal", "--retries", "2", "--", "sh", "-c", OVERLOADED)
+    done = run("--no-journal", "--retries", "2", "--patience", "0", "--", "sh", "-c", OVERLOADED)
     numbers = [line.split()[2] for line in done.stderr.splitlines() if line.startswith("✗ attempt")]
     assert numbers == ["1", "2", "3"]
 

@@ -13,7 +13,7 @@ from rung.core.domain import events as ev
 from rung.core.policy.bounds import bounded
 from rung.engine.external_loop import ExternalRecovery, ExternalRetryBudget
 
-FAST: Any = {"backoff": {"base": 0}}
+FAST: Any = {"backoff": {"base": 0}, "patience": 0}
 
 
 async def _fails() -> None:
@@ -48,7 +48,7 @@ def test_the_retry_budget_says_that_it_acts_and_can_be_switched_off() -> None:
 def test_the_breaker_says_that_it_acts_and_can_be_switched_off() -> None:
     """An open circuit says why it rejects a call; with `breakers=None` no circuit opens, guarded or not."""
     touchy = rung.BreakerRegistry(rung.BreakerSettings(minimum=1))
-    policy = rung.policy("call", retries=0)
+    policy = rung.policy("call", retries=0, patience=0)
     call = rung.guarded(policy, breakers=touchy, retry_budget=None)(_fails)
     with pytest.raises(ConnectionResetError):
         asyncio.run(call())

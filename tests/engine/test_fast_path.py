@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rung.core.policy.policy import Policy
 
-STEADY = rung.policy("call", backoff={"base": 0.001, "jitter": False})
+STEADY = rung.policy("call", patience=0, backoff={"base": 0.001, "jitter": False})
 
 
 def alone(**ports: Any) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def test_an_outer_limit(failures: int) -> None:
 def test_a_wait_that_would_outlast_the_call(mode: str) -> None:
     """A repeat that would begin after the call's total time is not waited for."""
     attempt = Failing(ConnectionError)
-    policy = rung.policy("call", backoff={"base": 30, "jitter": False}, seconds=20)
+    policy = rung.policy("call", patience=0, backoff={"base": 30, "jitter": False}, seconds=20)
     with pytest.raises(ConnectionError) as caught:
         run(attempt.guarded(mode, policy, **alone()))
     assert attempt.made == 1

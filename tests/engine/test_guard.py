@@ -27,7 +27,7 @@ from rung.testing import FakeClock, HttpError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-FAST = rung.policy("call", backoff={"base": 0})
+FAST = rung.policy("call", patience=0, backoff={"base": 0})
 ONCE = FAST.with_tries(Action.RETRY, 0)
 
 
@@ -95,7 +95,7 @@ DECORATORS = {
     "ladder": rung.guarded("task", **alone()),
     "policy": rung.guarded(FAST, **alone()),
     "short limit": rung.guarded(FAST.replace(attempt_seconds=1.0), **alone()),
-    "no limit": rung.guarded(rung.policy("call", backoff={"base": 0}, seconds=None), **alone()),
+    "no limit": rung.guarded(rung.policy("call", patience=0, backoff={"base": 0}, seconds=None), **alone()),
 }
 
 
@@ -400,7 +400,7 @@ def test_a_request_gets_the_whole_ladder(mode: str) -> None:
     async def aattempt(request: rung.Request, tool: str, *, mood: str) -> str:
         return attempt(request, tool, mood=mood)
 
-    policy = rung.policy("call", backoff={"base": 0}, models=["small", "large"])
+    policy = rung.policy("call", patience=0, backoff={"base": 0}, models=["small", "large"])
     call: Any = rung.guarded(policy, **alone())(attempt if mode == "sync" else aattempt)
     for _ in range(2):
         value = call(rung.Request(prompt="x", model="small"), "hammer", mood="calm")
@@ -410,7 +410,7 @@ def test_a_request_gets_the_whole_ladder(mode: str) -> None:
 
 def test_another_call_is_only_repeated(mode: str) -> None:
     """A call without a request cannot be changed: what is not mended by repeating is raised, and why is said."""
-    policy = rung.policy("call", backoff={"base": 0}, models=["small", "large"])
+    policy = rung.policy("call", patience=0, backoff={"base": 0}, models=["small", "large"])
     attempt = Failing(ConnectionError(), HttpError(404, "model: small not found"))
     with pytest.raises(HttpError) as caught:
         run(attempt.guarded(mode, policy, **alone()), "small")
@@ -501,7 +501,7 @@ def test_the_retry_budget_stops_a_herd(mode: str) -> None:
 def test_calls_fill_the_retry_budget(mode: str, seconds: int | None) -> None:
     """Each call on the short way brings its tokens when it begins, until the budget is full."""
     budget = rung.RetryBudget(20, per_second=0)
-    policy = rung.policy("call", backoff={"base": 0}, seconds=seconds)
+    policy = rung.policy("call", patience=0, backoff={"base": 0}, seconds=seconds)
     call = (attempt := Failing()).guarded(mode, policy, **alone(retry_budget=budget))
     attempt.errors, attempt.made = (ConnectionError(),), 0
     run(call)
@@ -543,7 +543,7 @@ def test_threads_without_a_limit() -> None:
     """The same where no limit is set, so that calls in any thread go the short way."""
     made: dict[int, int] = {}
 
-    @rung.guarded(rung.policy("call", backoff={"base": 0}, seconds=None), **alone(retry_budget=None))
+    @rung.guarded(rung.policy("call", patience=0, backoff={"base": 0}, seconds=None), **alone(retry_budget=None))
     def attempt(number: int) -> int:
         assert (CURRENT.get() is None) == (made.get(number, 0) < 2)
         made[number] = made.get(number, 0) + 1
@@ -823,7 +823,7 @@ def test_errors_are_not_kept(where: str, way: str, failures: int) -> None:
     """When a call has ended, in success or by its last error, no error is kept alive, by a cycle or otherwise."""
     sources, outcomes = Sources(), []
     name, take = WHERE[where]
-    policy = rung.policy("call", backoff={"base": 0}, seconds=None) if where == "no limit" else FAST
+    policy = rung.policy("call", patience=0, backoff={"base": 0}, seconds=None) if where == "no limit" else FAST
     guarded: Any = rung.guarded(policy, idempotent=True, **alone(**WAYS[way]))(getattr(sources, name))
 
     def call() -> None:

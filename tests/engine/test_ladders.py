@@ -61,7 +61,7 @@ def test_task_from_bottom_to_top(world: World) -> None:
 
 def test_task_retries_three_times_with_backoff(world: World) -> None:
     """On `task` a blip is repeated at most three times, after up to 1, 2 and 4 seconds."""
-    policy = rung.policy("task")
+    policy = rung.policy("task", patience=0)
     outcome = world.recover(Script(DOWN), ASK, policy=policy)
     assert world.clock.sleeps == [0.5, 1.0, 2.0]  # full jitter, the random number being a half
     assert outcome.attempts == 4
@@ -193,7 +193,7 @@ def test_model_ladder(world: World) -> None:
 
 def test_model_backoff_is_capped(world: World) -> None:
     """On `model` the waits are 1, 2, 4 … seconds and never more than 30."""
-    policy = rung.policy("model", retries=7, backoff={"jitter": False})
+    policy = rung.policy("model", retries=7, backoff={"jitter": False}, patience=0)
     world.recover(Script(DOWN), ASK, policy=policy)
     assert world.clock.sleeps == [1, 2, 4, 8, 16, 30, 30]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.incident import Incident
 
-FAST = rung.policy("call", backoff={"base": 0})
+FAST = rung.policy("call", patience=0, backoff={"base": 0})
 
 
 class Nest:
@@ -93,7 +93,7 @@ def test_the_outer_ladder_climbs(nest: Nest) -> None:
             raise ConnectionError("down")
         return "good"
 
-    policy = rung.policy("call", backoff={"base": 0}, models=["small", "large"])
+    policy = FAST.replace(models=(rung.policies.Model(name="small"), rung.policies.Model(name="large")))
     outcome = nest.recover(nest.within(attempt), rung.Request(prompt="outer", model="small"), policy=policy)
     assert outcome.value == "good"
     assert outcome.attempts == 2

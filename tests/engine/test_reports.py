@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.outcome import Outcome
 
-FAST = rung.policy("call", backoff={"base": 0})
+FAST = rung.policy("call", patience=0, backoff={"base": 0})
 UNLIMITED = FAST.replace(budget=rung.policies.Budget(attempts=9, seconds=None))
 
 

@@ -40,7 +40,7 @@ def test_slow_failures_leave_the_retries_their_time(world: World) -> None:
         world.clock.advance(60)
         raise HttpError(503, "down")
 
-    outcome = world.recover(Script(slow), ASK)
+    outcome = world.recover(Script(slow), ASK, policy=rung.policy("task", patience=0))
     assert outcome.attempts == 4
 
 
@@ -64,7 +64,7 @@ def test_a_retry_after_date_without_a_date_header_is_waited_for(world: World) ->
 
 def test_backoff_ends_with_the_rung(world: World) -> None:
     """A rung whose seconds are spent with waiting is left, whatever tries remain."""
-    policy = rung.policy("task", backoff=Backoff(base=16, jitter=False))
+    policy = rung.policy("task", backoff=Backoff(base=16, jitter=False), patience=0)
     outcome = world.recover(Script(HttpError(503, "down")), ASK, policy=policy)
     skipped = [skip for e in outcome.events if isinstance(e, ev.Decided) for skip in e.decision.skipped]
     assert world.clock.sleeps == [16]
@@ -103,7 +103,7 @@ def test_backoff_stays_within_the_rung_and_hints_within_the_cap(
     hints: list[float | None], jitter: float, base: float
 ) -> None:
     """Between two climbs the backoff of retries never exceeds the rung's seconds, and every hint up to the cap is obeyed."""
-    policy = rung.policy("task", backoff=Backoff(base=base), park=0)
+    policy = rung.policy("task", backoff=Backoff(base=base), park=0, patience=0)
     rungs = tuple(each.name for each in policy.ladder.rungs)
     incident = Incident.of([ev.Opened(0.0, "x", ev.IncidentContext("task", "", rungs=rungs), ASK)])
     now = waited = 0.0

@@ -87,8 +87,11 @@ def test_overload_that_persists_falls_back(world: World, ladder: str) -> None:
 
 
 def test_persistent_overload_with_nothing_to_fall_back_to(world: World) -> None:
-    """A service that stays down and has no alternative ends partial, after the retries and nothing else."""
+    """A service that stays down and has no alternative is retried, waited for, and then the run ends partial."""
     outcome = world.recover(Script(OVERLOADED), ASK)
+    assert (outcome.status, outcome.path) == ("partial", (1, 4, 5))
+    assert 300 <= sum(world.clock.sleeps) <= 310
+    outcome = world.recover(Script(OVERLOADED), ASK, policy=rung.policy("task", patience=0))
     assert (outcome.status, outcome.attempts, outcome.path) == ("partial", 4, (1, 5))
 
 
@@ -747,7 +750,7 @@ def test_an_unknown_price_is_asked_about(world: World) -> None:
 def test_session_remembers(world: World) -> None:
     """A session stays on the model it was handed over to, and its one fallback is used once."""
     session = rung.Session("small")
-    policy = rung.policy("call", models=["small", "large", "huge"], retries=0, sticky="session")
+    policy = rung.policy("call", models=["small", "large", "huge"], retries=0, patience=0, sticky="session")
     outcome = world.recover(Script(OVERLOADED, "done"), ASK, policy=policy, session=session)
     assert (outcome.model, session.model) == ("large", "large")
     script = Script(OVERLOADED)
@@ -818,7 +821,7 @@ def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
     outcome = world.recover(script, ASK, policy=policy)
     assert [r.model for r in script.requests] == ["large"]
     assert (outcome.status, outcome.attempts) == ("recovered", 1)
-    outcome = world.recover(Script("done"), ASK, policy="task")
+    outcome = world.recover(Script("done"), ASK, policy=rung.policy("task", patience=0))
     assert (outcome.status, outcome.attempts) == ("partial", 0)
     assert outcome.failure is not None
     assert outcome.failure.kind == "service_down"
@@ -863,10 +866,11 @@ def test_a_tools_trouble_is_not_the_services(world: World) -> None:
 def test_the_shared_retry_budget_stops_a_herd(world: World) -> None:
     """When the bucket is empty nobody retries; it is charged when a retry is scheduled."""
     world.retry_budget = rung.RetryBudget(12, per_second=0)
-    outcome = world.recover(Script(OVERLOADED), ASK, policy="call")
+    policy = rung.policy("call", patience=0)
+    outcome = world.recover(Script(OVERLOADED), ASK, policy=policy)
     assert outcome.attempts == 3
     assert world.retry_budget.tokens == 2
-    assert world.recover(Script(OVERLOADED), ASK, policy="call").attempts == 1
+    assert world.recover(Script(OVERLOADED), ASK, policy=policy).attempts == 1
 
 
 def test_the_wait_never_outlasts_the_deadline(world: World) -> None:
@@ -1073,7 +1077,7 @@ def test_asked_about_a_call_that_cannot_be_changed() -> None:
 def test_only_the_steps_of_this_attempt_are_taken() -> None:
     """Steps an earlier call reported are not taken for this one's."""
 
-    @rung.guarded(rung.policy("call", retries=0), breakers=rung.BreakerRegistry())
+    @rung.guarded(rung.policy("call", retries=0, patience=0), breakers=rung.BreakerRegistry())
     def work(*, fails: bool) -> None:
         rung.report_step("failing" if fails else "before")
         if fails:

@@ -18,7 +18,7 @@ from rung.testing import HttpError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-FAST = rung.policy("call", backoff={"base": 0})
+FAST = rung.policy("call", patience=0, backoff={"base": 0})
 
 
 def alone(**ports: Any) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def test_a_request(mode: str) -> None:
                 raise HttpError(404, "model: small not found")
             return (yield from super().stream())
 
-    policy = rung.policy("call", backoff={"base": 0}, models=["small", "large"])
+    policy = rung.policy("call", patience=0, backoff={"base": 0}, models=["small", "large"])
     assert Model().collect(mode, policy, rung.Request(prompt="x", model="small")) == [0, 1, 2]
     assert seen == ["small", "large"]
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OVERLOADED = HttpError(529, "overloaded")
+IMPATIENT = rung.policy("call", patience=0)
 
 
 def names(events: Sequence[ev.Event]) -> list[str]:
@@ -42,7 +43,7 @@ class Sink:
 
 def test_it_says_what_the_ladder_says() -> None:
     """Overloads are retried as often as the ladder says, then the incident ends; a success in the end is a recovery."""
-    recovery = ExternalRecovery(rung.policy("call"), now=lambda: 0.0, jitter=lambda: 0.5)
+    recovery = ExternalRecovery(IMPATIENT, now=lambda: 0.0, jitter=lambda: 0.5)
     assert [type(recovery.failed(OVERLOADED)) for _ in range(4)] == [ev.Repeat, ev.Repeat, ev.Repeat, ev.Finish]
     assert recovery.incident.status == "failed"
     recovery = ExternalRecovery("call")
@@ -70,7 +71,7 @@ def test_the_shared_retry_budget_is_honoured() -> None:
     """Each scheduled retry is charged; without tokens the ladder climbs instead; a success gives a token back."""
     budget = RetryBudget(capacity=2 * RetryBudget.COST)
     shared = ExternalRetryBudget(budget)
-    one, other = (ExternalRecovery("call", retry_budget=shared, jitter=lambda: 0.5) for _ in range(2))
+    one, other = (ExternalRecovery(IMPATIENT, retry_budget=shared, jitter=lambda: 0.5) for _ in range(2))
     assert [type(each.failed(OVERLOADED)) for each in (one, other)] == [ev.Repeat, ev.Repeat]
     assert budget.tokens == 0
     refused = one.failed(OVERLOADED)
@@ -96,7 +97,7 @@ def test_a_charge_is_returned_after_a_while() -> None:
     shared = ExternalRetryBudget(budget, seconds=600, clock=lambda: now[0])
 
     def decision() -> type:
-        return type(ExternalRecovery("call", retry_budget=shared, jitter=lambda: 0.5).failed(OVERLOADED))
+        return type(ExternalRecovery(IMPATIENT, retry_budget=shared, jitter=lambda: 0.5).failed(OVERLOADED))
 
     assert [decision(), decision()] == [ev.Repeat, ev.Finish]
     now[0] = 599.0
@@ -108,9 +109,9 @@ def test_a_charge_is_returned_after_a_while() -> None:
 def test_a_persisted_incident_goes_on() -> None:
     """Loaded with its events an incident keeps its id, its tries and its numbering; no second one is opened."""
     sink: Any = Sink()
-    first = ExternalRecovery("call", jitter=lambda: 0.5)
+    first = ExternalRecovery(IMPATIENT, jitter=lambda: 0.5)
     first.failed(OVERLOADED)
-    again = ExternalRecovery("call", events=first.events, journal=sink, jitter=lambda: 0.5)
+    again = ExternalRecovery(IMPATIENT, events=first.events, journal=sink, jitter=lambda: 0.5)
     assert again.incident == first.incident
     assert [type(again.failed(OVERLOADED)) for _ in range(3)] == [ev.Repeat, ev.Repeat, ev.Finish]
     assert sink.batches[0] == (first.incident.id, 3, ["AttemptFailed", "Decided"])

@@ -31,7 +31,8 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def test_sessions_share_the_retry_budget_of_the_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens for one retry, the second session is not told to repeat."""
     monkeypatch.setattr(RETRY_BUDGET, "tokens", RETRY_BUDGET.COST)
-    service = RecoveryService(journal, lambda: preset("task"), jitter=lambda: 0.5)
+    policy = preset("task").replace(patience=0)
+    service = RecoveryService(journal, lambda: policy, jitter=lambda: 0.5)
     assert service.report_failure("one", OVERLOADED)["step"] == "repeat"
     assert service.report_failure("other", OVERLOADED)["step"] != "repeat"
 

@@ -105,6 +105,8 @@ class Recorded:
                     yield Tried(outcome, opened.terms.project, opened.terms.session, model, on, prompt, event)
                 elif isinstance(event, ev.Decided) and not isinstance(event.decision, ev.Finish | ev.Ask):
                     on = opened.terms.rungs[event.decision.rung]
+                    if isinstance(event.decision, ev.Repeat) and event.decision.until is not None:
+                        model = opened.request.model  # it is the first model that is waited for
                 elif isinstance(event, ev.Changed):
                     model, prompt = event.request.model, event.prompt
                 elif isinstance(event, ev.ModelRestored):

@@ -38,4 +38,4 @@ def session_policy(loops: LoopSettings | None = None, *, nudges: int = MAX_NUDGE
         loops=((loops.replan, "replan"), (loops.explore, "explore"), (loops.force_done, "force-done")),
     )
     budget = Budget(attempts=None, seconds=None)
-    return Policy(ladder=ladder, name=name, unattended=True, budget=budget, retry_after_cap=_NO_CAP)
+    return Policy(ladder=ladder, name=name, unattended=True, budget=budget, retry_after_cap=_NO_CAP, patience=0.0)

@@ -28,10 +28,15 @@ COUNTS: dict[str, tuple[int, int | None]] = {
 }
 # As the reference has them, for no models and no agents: attempts, seconds.
 AT_MOST: dict[str, dict[str, tuple[int, int | None]]] = {
-    "task": {"default": (18, 3600), "conservative": (6, 3600), "aggressive": (30, 3600), "unattended": (18, 86400)},
-    "call": {"default": (12, 600), "conservative": (6, 600), "aggressive": (24, 600), "unattended": (12, 86400)},
-    "pipeline": {"default": (17, 7200), "conservative": (6, 7200), "aggressive": (37, 7200), "unattended": (17, 86400)},
-    "model": {"default": (12, 3600), "conservative": (6, 3600), "aggressive": (21, 3600), "unattended": (12, 86400)},
+    "task": {"default": (18, 3600), "conservative": (6, 3600), "aggressive": (30, 7200), "unattended": (18, 86400)},
+    "call": {"default": (12, 600), "conservative": (6, 600), "aggressive": (24, 1200), "unattended": (12, 86400)},
+    "pipeline": {
+        "default": (17, 7200),
+        "conservative": (6, 7200),
+        "aggressive": (37, 14400),
+        "unattended": (17, 86400),
+    },
+    "model": {"default": (12, 3600), "conservative": (6, 3600), "aggressive": (21, 7200), "unattended": (12, 86400)},
     "crew": {"default": (11, None), "conservative": (6, None), "aggressive": (11, None), "unattended": (11, 86400)},
 }
 
@@ -42,11 +47,12 @@ def retries(policy: Policy) -> set[int]:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_presets(name: str) -> None:
-    """Each ladder comes with caps of its own, one-second backoff, and nobody to ask for leave."""
+    """Each ladder comes with caps of its own, one-second backoff, five minutes of patience, and nobody to ask for leave."""
     policy = preset(name)
     assert (policy.budget.attempts, policy.budget.seconds, policy.budget.dollars) == (*COUNTS[name], None)
-    assert policy.replace(park=0).ladder == LADDERS[name]
+    assert policy.replace(park=0, patience=0).ladder == LADDERS[name]
     assert policy.park == (21_600 if name in ("task", "pipeline", "model") else 0)
+    assert policy.patience == (0 if name == "crew" else 300)
     assert policy.backoff == Backoff(base=1, multiplier=2, cap=30, jitter=True)
     assert (policy.name, policy.confirm, policy.sticky) == ("default", Confirm.NEVER, Sticky.CALL)
     assert policy.retry == TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
@@ -58,13 +64,14 @@ def test_a_preset_of_an_own_ladder() -> None:
     """A ladder of one's own gets the general caps, unless it bears a preset's name."""
     own = replace(LADDERS["task"], name="mine")
     assert preset(own).budget == Budget()
-    assert preset(own).ladder is own
+    assert preset(own).ladder == own.with_waiting(park=0, patience=300)
 
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_conservative(name: str) -> None:
     """Conservative: one retry, at most six attempts, longer waits, a dearer model only with a person's leave."""
     policy = preset(name, "conservative")
+    assert policy.patience == preset(name).patience
     assert retries(policy) <= {1}
     assert policy.budget == replace(preset(name).budget, attempts=6)
     assert policy.backoff == Backoff(base=2, cap=60)
@@ -73,10 +80,12 @@ def test_conservative(name: str) -> None:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_aggressive(name: str) -> None:
-    """Aggressive: six retries, twice the attempts, shorter waits, and longer hints are waited for."""
+    """Aggressive: six retries, twice the attempts, time and patience, shorter waits, and longer hints are waited for."""
     policy, default = preset(name, "aggressive"), preset(name)
     assert retries(policy) <= {6}
     assert policy.budget.attempts == 2 * (default.budget.attempts or 0)
+    assert policy.budget.seconds == (None if name == "crew" else 2 * (default.budget.seconds or 0))
+    assert policy.patience == 2 * default.patience
     assert policy.backoff == Backoff(base=0.5, cap=20)
     assert (policy.retry_after_cap, policy.name) == (180, "aggressive")
 
@@ -90,7 +99,8 @@ def test_unattended(name: str) -> None:
     assert (policy.retry_after_cap, policy.park) == (300, 8 * 86_400)
     assert policy.backoff == Backoff(cap=300)
     assert all(rung.seconds is None for rung in policy.ladder.rungs if rung.is_retry)
-    assert [r.seconds for r in policy.replace(park=0).ladder.rungs if not r.is_retry] == [
+    assert policy.patience == (0 if name == "crew" else 21_600)
+    assert [r.seconds for r in policy.replace(park=0, patience=0).ladder.rungs if not r.is_retry] == [
         r.seconds for r in LADDERS[name].rungs if not r.is_retry
     ]
 
@@ -109,7 +119,7 @@ def test_off(name: str) -> None:
     policy = preset(name, "off")
     (only,) = policy.ladder.rungs
     assert (only.name, only.tries) == (LADDERS[name].rungs[-1].name, 0)
-    assert policy.retry == frozenset()
+    assert (policy.retry, policy.patience) == (frozenset(), 0)
     for kind in Kind:
         failure = Failure(kind=kind, retryable=True, rule="x", evidence=Evidence(repeats=99))
         assert policy.ladder.entry_index(failure) == 0
@@ -217,7 +227,7 @@ def test_dearer(costs: list[float]) -> None:
 
 def test_tries_of_an_action() -> None:
     """The tries of all rungs of one action can be set, and no other rung changes."""
-    policy = preset("task").with_tries(Action.NUDGE, 7)
+    policy = preset("task").replace(patience=0).with_tries(Action.NUDGE, 7)
     assert [rung.tries for rung in policy.ladder.rungs] == [3, 7, 1, 1, MAX_PARKS, 1]
     assert preset("crew").with_tries(Action.RETRY, 7).ladder == LADDERS["crew"]
 
@@ -238,7 +248,9 @@ def test_the_worst_case_without_caps() -> None:
     assert (worst.attempts, worst.seconds) == (22, None)
     assert worst.dollars == pytest.approx(1.11 * 4)
     limited = policy.replace(attempt_seconds=10)
-    assert worst_case(limited).seconds == 10 * 4 + (61 + 62 + 64) + 300 + 900 + 1200 + 60
+    waits = 61 + 62 + 64
+    assert worst_case(limited.replace(patience=0)).seconds == 10 * 4 + waits + 300 + 900 + 1200 + 60
+    assert worst_case(limited).seconds == 10 * 5 + waits + 300 + 900 + 1200 + 60 + 300
     assert worst_case(limited.replace(budget=replace(free, seconds=100))).seconds == 100
     assert worst_case(preset("call").replace(budget=free, attempt_seconds=10)).seconds is None
 

@@ -376,7 +376,7 @@ def test_budget_in_one_table_or_by_key() -> None:
 
 def test_no_retries() -> None:
     """Retries may be switched off by themselves, which leaves the rest of the ladder."""
-    assert [rung.tries for rung in policy("task", retries=0, park=0).ladder.rungs] == [0, 3, 1, 1, 1]
+    assert [rung.tries for rung in policy("task", retries=0, park=0, patience=0).ladder.rungs] == [0, 3, 1, 1, 1]
 
 
 def test_a_policy_in_python() -> None:
@@ -520,7 +520,7 @@ def test_a_tool_weighs_most() -> None:
 def test_another_ladder_keeps_the_settings() -> None:
     """A project that names another ladder keeps the file's template, retries and caps."""
     api = parse_policy_file(tomllib.loads(FILE)).policy_for("api")
-    assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in LADDERS["call"].rungs]
+    assert [rung.name for rung in api.ladder.rungs] == [rung.name for rung in preset("call").ladder.rungs]
     assert api.ladder.rungs[0].tries == 2
     assert (api.budget.attempts, api.confirm, len(api.models)) == (8, Confirm.MORE_EXPENSIVE, 2)
 

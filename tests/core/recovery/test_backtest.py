@@ -181,7 +181,8 @@ def test_other_waits() -> None:
 def test_longer_waits_may_use_up_the_time() -> None:
     """What comes later because of a wait may come too late for the next."""
     exact = task(backoff={"base": 1, "jitter": False})
-    found = replay(recorded(exact, BUSY, BUSY, BUSY, "done"), task(backoff={"base": 15, "jitter": False}))
+    slow = task(backoff={"base": 15, "jitter": False}, patience=0)
+    found = replay(recorded(exact, BUSY, BUSY, BUSY, "done"), slow)
     assert found.waits == ((1.0, 15.0),)
     assert found.describe().endswith("after attempt 2: 2 attempts fewer, partial instead of recovered")
     found = replay(recorded(exact, BUSY, BUSY, "done"), task(seconds=6, backoff={"base": 1.5, "jitter": False}))

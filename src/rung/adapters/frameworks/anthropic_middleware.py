@@ -1,7 +1,8 @@
 """Recovery in the `anthropic` client: `Anthropic(middleware=[AnthropicRecoveryMiddleware("call")], max_retries=0)`.
 
 Every call goes through the ladder: retry, a larger output limit, a repaired or smaller history, another model. Turn the
-SDK's retries off (`max_retries=0`): retries need one owner. If recovery fails, the caller gets the SDK's error.
+SDK's retries off (`max_retries=0`): retries need one owner. If recovery fails, the caller gets the SDK's error. A failing
+service is waited for as long as the policy's `patience`, but no longer than the call's own timeout.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Evidence
 from rung.core.domain.request import Request
+from rung.core.policy.parser import policy as make_policy
 from rung.engine.recover import recover, recover_sync
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class AnthropicRecoveryMiddleware(Middleware):
     """Middleware that recovers each call with a policy. `ports` are those of `recover`: journal, listeners, …"""
 
     def __init__(self, policy: Policy | str = "call", **ports: Any) -> None:
-        self.policy = policy
+        self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self.ports = ports
 
     def handle(self, request: APIRequest, call_next: Any) -> Any:
@@ -42,7 +44,9 @@ class AnthropicRecoveryMiddleware(Middleware):
                 raise AnthropicErrorResponse(response)
             return response
 
-        return _response_or_raise(recover_sync(attempt, _to_request(request), policy=self.policy, **self.ports))
+        return _response_or_raise(
+            recover_sync(attempt, _to_request(request), policy=self._policy_of(request), **self.ports)
+        )
 
     async def handle_async(self, request: APIRequest, call_next: Any) -> Any:
         """Handle a call of the async client."""
@@ -54,7 +58,14 @@ class AnthropicRecoveryMiddleware(Middleware):
                 raise AnthropicErrorResponse(response)
             return response
 
-        return _response_or_raise(await recover(attempt, _to_request(request), policy=self.policy, **self.ports))
+        return _response_or_raise(
+            await recover(attempt, _to_request(request), policy=self._policy_of(request), **self.ports)
+        )
+
+    def _policy_of(self, request: APIRequest) -> Policy:
+        timeout: Any = request.timeout
+        seconds = getattr(timeout, "read", timeout)
+        return self.policy.with_patience_at_most(seconds if isinstance(seconds, int | float) else None)
 
 
 class AnthropicErrorResponse(AttemptError):

@@ -1,24 +1,30 @@
 """Recovery in the transport of httpx or httpx2: `Client(transport=recovering(HTTPTransport()))`.
 
 For OpenAI's and other SDKs: `OpenAI(http_client=httpx2.Client(transport=…), max_retries=0)`. Turn the SDK's retries off.
-Requests are retried unchanged: a transport does not interpret their content.
+Requests are retried unchanged: a transport does not interpret their content. A failing service is waited for as long as the
+policy's `patience`, but no longer than the request's read timeout: its client would not wait longer for an answer.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Evidence
+from rung.core.policy.parser import policy as make_policy
 from rung.engine.guarded.guard import guarded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.policy.policy import Policy
 
 _FIRST_ERROR_STATUS: Final = 400
+_MAX_TIMEOUTS: Final = 16  # guarded functions kept, one for each read timeout
 
 
 class HttpxErrorResponse(AttemptError):
@@ -34,9 +40,22 @@ class HttpxErrorResponse(AttemptError):
 def recovering(transport: Any, policy: Policy | str = "call", **ports: Any) -> Any:
     """Wrap a blocking or async transport of httpx or httpx2 in one that retries."""
     package = import_module(_package(transport))
-    if isinstance(transport, package.AsyncBaseTransport):
-        return _wrap_async(package, transport, policy, ports)
-    return _wrap_sync(package, transport, policy, ports)
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    is_async = isinstance(transport, package.AsyncBaseTransport)
+    attempt = _async_attempt(transport) if is_async else _sync_attempt(transport)
+
+    @lru_cache(maxsize=_MAX_TIMEOUTS)
+    def guard(read_timeout: float | None) -> Callable[..., Any]:
+        return guarded(chosen.with_patience_at_most(read_timeout), idempotent=True, **ports)(attempt)
+
+    wrap = _wrap_async if is_async else _wrap_sync
+    return wrap(package, transport, guard)
+
+
+def _read_timeout(request: Any) -> float | None:
+    """Return the longest time that the client waits for bytes of the answer; None: no limit."""
+    seconds: float | None = request.extensions.get("timeout", {}).get("read")
+    return seconds
 
 
 def _package(transport: Any) -> str:
@@ -47,8 +66,7 @@ def _package(transport: Any) -> str:
     raise TypeError(f"{transport!r} is invalid; must be a transport of httpx or httpx2")
 
 
-def _wrap_sync(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
-    @guarded(policy, idempotent=True, **ports)
+def _sync_attempt(transport: Any) -> Callable[..., Any]:
     def attempt(request: Any) -> Any:
         response = transport.handle_request(request)
         if response.status_code >= _FIRST_ERROR_STATUS:
@@ -56,19 +74,10 @@ def _wrap_sync(package: Any, transport: Any, policy: Policy | str, ports: dict[s
             raise HttpxErrorResponse(response)
         return response
 
-    def handle_request(_: Any, request: Any) -> Any:
-        request.read()  # buffer the body, so that it can be sent again
-        try:
-            return attempt(request)
-        except HttpxErrorResponse as error:
-            return error.response
-
-    methods = {"handle_request": handle_request, "close": lambda _: transport.close()}
-    return type("RecoveringTransport", (package.BaseTransport,), methods)()
+    return attempt
 
 
-def _wrap_async(package: Any, transport: Any, policy: Policy | str, ports: dict[str, Any]) -> Any:
-    @guarded(policy, idempotent=True, **ports)
+def _async_attempt(transport: Any) -> Callable[..., Any]:
     async def attempt(request: Any) -> Any:
         response = await transport.handle_async_request(request)
         if response.status_code >= _FIRST_ERROR_STATUS:
@@ -76,10 +85,26 @@ def _wrap_async(package: Any, transport: Any, policy: Policy | str, ports: dict[
             raise HttpxErrorResponse(response)
         return response
 
+    return attempt
+
+
+def _wrap_sync(package: Any, transport: Any, guard: Callable[..., Any]) -> Any:
+    def handle_request(_: Any, request: Any) -> Any:
+        request.read()  # buffer the body, so that it can be sent again
+        try:
+            return guard(_read_timeout(request))(request)
+        except HttpxErrorResponse as error:
+            return error.response
+
+    methods = {"handle_request": handle_request, "close": lambda _: transport.close()}
+    return type("RecoveringTransport", (package.BaseTransport,), methods)()
+
+
+def _wrap_async(package: Any, transport: Any, guard: Callable[..., Any]) -> Any:
     async def handle_async_request(_: Any, request: Any) -> Any:
         await request.aread()
         try:
-            return await attempt(request)
+            return await guard(_read_timeout(request))(request)
         except HttpxErrorResponse as error:
             return error.response
 

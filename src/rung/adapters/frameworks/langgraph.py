@@ -1,6 +1,7 @@
 """Recovery of LangGraph nodes: `add_node("ask", ask, retry_policy=retry_policy(), error_handler=end_partial)`.
 
-LangGraph's default predicate retries a 401 but not a 429; this one classifies the error. When the retries are exhausted,
+LangGraph's default predicate retries a 401 but not a 429; this one classifies the error. LangGraph counts retries and sets
+their intervals itself, so a failing service is not waited for beyond them: call `rung.recover` in the node for that. When the retries are exhausted,
 the handler ends the node with a partial outcome in the state, and the graph continues. Give the model's client
 `max_retries=0`.
 """

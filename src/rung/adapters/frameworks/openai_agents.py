@@ -1,6 +1,7 @@
 """Recovery in the OpenAI Agents SDK: a retry policy for `ModelSettings`, and error handlers that return partial results.
 
-By default the runner does not retry; with these settings it retries as the ladder decides. Turn the client's retries off
+By default the runner does not retry; with these settings it retries as the ladder decides, and waits for a failing service
+as long as the policy's `patience`. Turn the client's retries off
 (`AsyncOpenAI(max_retries=0)`). A run that ends at its turn limit, with a refusal or with malformed output returns a
 partial result instead of raising.
 """
@@ -16,6 +17,7 @@ from rung.core.domain.events import Repeat
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.policy.parser import policy as make_policy
+from rung.core.recovery.patience import max_waits
 from rung.engine.external_loop import ExternalRecovery
 
 if TYPE_CHECKING:
@@ -34,10 +36,10 @@ _KINDS: Final = {
 
 
 def retry_settings(policy: Policy | str = "call", *, journal: EventSink | None = None) -> ModelRetrySettings:
-    """Return settings for `ModelSettings(retry=…)`: up to the tries of the retry rung, each decided by the ladder."""
+    """Return settings for `ModelSettings(retry=…)`: the tries of the retry rung and the waits, each decided by the ladder."""
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     tries = max((rung.tries for rung in chosen.ladder.rungs if rung.action is Action.RETRY), default=0)
-    return ModelRetrySettings(max_retries=tries, policy=_ladder_policy(chosen, journal))
+    return ModelRetrySettings(max_retries=tries + max_waits(chosen), policy=_ladder_policy(chosen, journal))
 
 
 def _ladder_policy(policy: Policy, journal: EventSink | None) -> Callable[[RetryPolicyContext], RetryDecision]:

@@ -10,6 +10,7 @@ import click
 from rung.cli.output import format_worst_case, json_option, pluralize, print_json
 from rung.cli.terminal import console
 from rung.core.domain.errors import ConfigError
+from rung.core.domain.ladder import WAITING_ACTIONS
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.policy import preset, worst_case
 from rung.core.policy.presets import LADDERS
@@ -75,7 +76,8 @@ def check(file: str, *, as_json: bool) -> None:
         print_json(result)
         return
     click.echo(f"{click.style('OK', fg='green', bold=True)}  {file}: ladder {policy.ladder.name}, ", nl=False)
-    click.echo(pluralize(len(policy.ladder.rungs), "rung"))
+    own = [rung for rung in policy.ladder.rungs if rung.action not in WAITING_ACTIONS]
+    click.echo(pluralize(len(own), "rung"))
     click.echo(f"    worst case: {format_worst_case(worst_case(policy))}")
 
 

@@ -60,6 +60,7 @@ Standard output gets the output of a successful run; otherwise the output contra
 @click.option("--retries", type=int, help="Tries of the retry rung.")
 @click.option("--max-attempts", "attempts", type=int, help="Maximum number of attempts.")
 @click.option("--max-seconds", "seconds", type=float, help="Maximum total time, in seconds.")
+@click.option("--patience", type=float, help="Longest wait for a failing service, in seconds; 0: none.")
 @click.option("--attempt-seconds", type=float, help="Time limit of one attempt, in seconds.")
 @park_options
 @click.option("--checkpoint", is_flag=True, help="Save the git work tree before replan and higher rungs.")

@@ -202,7 +202,7 @@ class Incident:
             if decision.parked:
                 self._park(event.at, decision.until)
             else:
-                self._wait_for_service(decision.until)
+                self._wait_for_service(decision)
         elif isinstance(decision, ev.Repeat):
             if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
                 return  # the attempt did not fail: no try is used
@@ -222,13 +222,16 @@ class Incident:
         if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
 
-    def _wait_for_service(self, until: float) -> None:
-        """Count a wait. After a failed handover the first model is waited for: it is the one that was asked for.
+    def _wait_for_service(self, decision: ev.Repeat) -> None:
+        """Count a wait, which uses nothing of the time of the rungs below.
 
-        The others may be back as well, so handovers are possible again.
+        After a failed handover the first model is waited for: it is the one that was asked for. The others may be back as
+        well, so handovers are possible again.
         """
         self.waits += 1
-        self.patient_until = until
+        self.patient_until = decision.until
+        if self.entered_at:
+            self.entered_at = {rung: at + decision.wait for rung, at in self.entered_at.items()}
         first = self.first_request
         if self.request is None or first is None or not self.handover_rungs:
             return

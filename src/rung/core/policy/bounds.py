@@ -34,6 +34,8 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         report=limits.report,
         retry=policy.retry & limits.retry,
         retry_after_cap=min(policy.retry_after_cap, limits.retry_after_cap),
+        patience=min(policy.patience, limits.patience),
+        park=min(policy.park, limits.park),
         attempt_seconds=_least(policy.attempt_seconds, limits.attempt_seconds),
         retry_budget=policy.retry_budget or limits.retry_budget,
         breaker=policy.breaker or limits.breaker,

@@ -19,6 +19,7 @@ from rung.core.domain.failures import PROCESS_DEATH_RULE, Phase
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
 from rung.core.recovery.park import MAX_SPREAD_SECONDS
+from rung.core.recovery.patience import next_wait
 from rung.core.recovery.resume_point import decide_after_process_death
 
 if TYPE_CHECKING:
@@ -265,8 +266,9 @@ class _BacktestRun:
             return wait, wait
         if decision.parked:
             return (decision.wait - MAX_SPREAD_SECONDS, decision.wait + MAX_SPREAD_SECONDS)
-        if decision.until is not None:  # of a wait for a service, which may end with the patience
-            return (0.0, decision.wait)
+        if decision.until is not None:
+            low, high = (next_wait(self.incident, failure, self.policy, jitter) for jitter in (0.0, 1.0))
+            return min(low, decision.wait), high  # the patience may have cut the wait
         retry = self.incident.retries.get(decision.rung, 0) + 1
         low, high = (self.policy.backoff.wait(retry, jitter, failure.retry_after) for jitter in (0.0, 1.0))
         return low, high

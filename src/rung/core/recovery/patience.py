@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Repeat
-from rung.core.domain.failures import CIRCUIT_OPEN, is_passing
+from rung.core.domain.failures import CIRCUIT_OPEN, Kind, is_passing
 from rung.core.policy.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -30,23 +30,43 @@ def wait_for_service(
     """Return the decision to wait for a failing service; None if it does not apply. A reason is added to `skipped`."""
     if not is_passing(failure):
         return None
+    if failure.kind is not Kind.SERVICE_DOWN and failure.kind not in policy.retry:
+        skipped.append((rung, "the policy does not retry this kind"))
+        return None
     until = incident.patient_until
-    if until is None:
-        until = now + policy.patience
-    # The hint of an open circuit is Rung's own: a probe may close it earlier.
-    hint = None if failure.evidence.code == CIRCUIT_OPEN else failure.retry_after
+    if until is None:  # an inner recovery has waited, too: this one has the time since it began
+        until = (incident.opened_at if failure.evidence.spent else now) + policy.patience
+    hint = _hint(failure)
     if hint is not None and now + hint > until:
         skipped.append((rung, f"asked to wait {hint:g} s, the patience ends in {max(0.0, until - now):g} s"))
         return None
     if now >= until:
         skipped.append((rung, f"the patience of {policy.patience:g} s is spent"))
         return None
-    wait = _seconds(incident.waits + 1, policy, jitter, hint)
-    wait = min(wait, until - now)
+    wait = min(next_wait(incident, failure, policy, jitter), until - now)
     if incident.deadline is not None and now + wait >= incident.deadline:
         skipped.append((rung, "the wait would exceed the deadline"))
         return None
     return Repeat(rung, wait, failure.kind, tuple(skipped), until)
+
+
+def next_wait(incident: Incident, failure: Failure, policy: Policy, jitter: float) -> float:
+    """Return the seconds of the next wait, unless the patience ends before."""
+    return _seconds(incident.waits + 1, policy, jitter, _hint(failure))
+
+
+def _hint(failure: Failure) -> float | None:
+    """Return how long the service asks to wait. The hint of an open circuit is Rung's own: a probe may close it earlier."""
+    return None if failure.evidence.code == CIRCUIT_OPEN else failure.retry_after
+
+
+def max_waits(policy: Policy) -> int:
+    """Return how many waits the patience of a policy has room for, for loops that need a number."""
+    number, waited = 0, 0.0
+    while waited < policy.patience:
+        number += 1
+        waited += _seconds(number, policy, 0.0, None)
+    return number
 
 
 def _seconds(number: int, policy: Policy, jitter: float, hint: float | None) -> float:
