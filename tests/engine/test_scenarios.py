@@ -889,7 +889,7 @@ def test_a_rungs_time_limit_is_final(world: World) -> None:
 
     outcome = world.recover(slow, ASK)
     levels = [e.decision.rung for e in outcome.events if isinstance(e, ev.Decided)]
-    assert levels == [1, 1, 2, 5, 5]  # two nudges in 300 s, a replan, the last turn, the end
+    assert levels == [1, 1, 2, 6, 6]  # two nudges in 300 s, a replan, the last turn, the end
 
 
 def test_records_of_the_levels(world: World) -> None:
