@@ -237,12 +237,7 @@ def test_any_recovery(policy: Policy, script: list[Any], answers: list[str], men
 
     _check_rungs(outcome, ladder, policy)
 
-    # never tries an unchanged request above retry, except that it hands over again after a wait for the service
-    folded = Incident()
-    for event in outcome.events:
-        if isinstance(event, ev.Changed):
-            assert event.digest not in folded.digests
-        folded.fold(event)
+    _check_requests(outcome)
 
     # the contracts hold, and the events fold and travel
     incident = Incident.of(outcome.events)
@@ -268,6 +263,15 @@ def _parked(outcome: rung.Outcome[str]) -> list[tuple[float, float]]:
     ends = [e.at for e in outcome.events if isinstance(e, ev.Unparked)]
     assert len(begins) == len(ends)
     return list(zip(begins, ends, strict=True))
+
+
+def _check_requests(outcome: rung.Outcome[str]) -> None:
+    """No request above retry is unchanged, except that a handover may be repeated after a wait for the service."""
+    folded = Incident()
+    for event in outcome.events:
+        if isinstance(event, ev.Changed):
+            assert event.digest not in folded.digests
+        folded.fold(event)
 
 
 def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> None:
