@@ -622,17 +622,16 @@ REQUEST: Final = (
 )  # fmt: skip
 
 _LIMIT_IS_OVER: Final = (
-    "limit/limits/quota/cap/allowance/credits/messages/requests/usage/budget/capacity reached/exceeded/exhausted/depleted/spent/gone",
-    "limit/limits/quota/cap/allowance/credits/messages/requests/budget is/are/has/have/been used/reached/exceeded/exhausted/depleted/spent/gone",
-    "reached/exceeded/hit/exhausted/used/spent your/the/its/all/today * limit/limits/quota/cap/allowance/credits/messages/requests/usage/budget/queries",
-    "credits/messages/requests/quota/queries used",
+    "limit/quota/cap/allowance/credits/messages/requests/budget/capacity * reached/exceeded/exhausted/spent/gone",
+    "reached/exceeded/hit/exhausted * limit/limits/quota/cap/allowance/usage",
+    "credits/messages/requests/quota used",
     "used all",
     "used up",
     "run/ran out of",
     "maxed out",
-    "no messages/credits/requests/usage/quota left/remaining",
-    "no remaining messages/credits/requests/usage/quota",
+    "no messages/credits/requests/quota left",
     "usage is exhausted",
+    "no remaining messages/credits/requests/quota",
     "usage 100",
     "out of usage/requests/messages/quota",
 )
