@@ -229,3 +229,26 @@ def test_money_in_words() -> None:
         == "1 attempt, no time limit, no price known"
     )
     assert format_worst_case(WorstCase(attempts=None, seconds=1.0, dollars=2.0)) == "any number of attempts, 1 s, $2.00"
+
+
+def test_what_each_way_in_does(tmp_path: Path) -> None:
+    """`policy check` shows the policy of each way in: a gateway's own defaults, and the file's own ladder and tries."""
+    path = tmp_path / "gateway.toml"
+    path.write_text(
+        '[policy]\nmodels = ["small", "large"]\n'
+        '[ladder]\nname = "mine"\n'
+        'rungs = [{ action = "retry", tries = 2 }, { action = "fallback" }, { action = "surface" }]\n'
+    )
+    ways = table("policy", "check", str(path))["ways_in"]
+    assert list(ways) == ["library", "run", "mcp", "gateway", "pipeline", "crew", "hooks"]
+    assert (ways["gateway"]["ladder"], ways["gateway"]["retries"]) == ("mine", 2)
+    assert ways["gateway"]["models"] == ["large"]
+    assert (ways["gateway"]["patience"], ways["run"]["patience"]) == (3_600, 300)
+    assert ways["run"]["longest_wait"] > 300
+    assert (ways["crew"]["longest_wait"], ways["hooks"]["longest_wait"]) == (0, 0)
+    shown = run("policy", "check", str(path)).output
+    assert "way in: gateway" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    path.write_text("")
+    ways = table("policy", "check", str(path))["ways_in"]
+    assert (ways["gateway"]["ladder"], ways["run"]["ladder"]) == ("call", "task")

@@ -71,10 +71,13 @@ def templates(*, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @json_option
 def check(file: str, *, as_json: bool) -> None:
-    """Check a policy file; print the policy of each project and tool, and the worst case it allows."""
-    from rung.wiring.files import load_policy
+    """Check a policy file; print the policy of each project and tool, and what each way in does with it."""
+    from rung.cli.policy.ways_in import policies_of_ways_in, way_in_table, way_in_text
+    from rung.wiring.settings_file import named
 
-    book = load_policy(file)
+    settings = named(file)
+    book = settings.book()
+    ways_in = policies_of_ways_in(settings)
     projects = {name: book.policy_for(project=name) for name in book.projects}
     tools = {name: book.policy_for(tool=name) for name in book.tools}
     if as_json:
@@ -85,6 +88,7 @@ def check(file: str, *, as_json: bool) -> None:
                 "default": _policy_json(book.default),
                 "projects": {name: _policy_json(policy) for name, policy in projects.items()},
                 "tools": {name: _policy_json(policy) for name, policy in tools.items()},
+                "ways_in": {name: way_in_table(policy) for name, policy in ways_in.items()},
             }
         )
         return
@@ -98,6 +102,9 @@ def check(file: str, *, as_json: bool) -> None:
             click.echo(f"\n{click.style(f'{sort} {name}', bold=True)}  {click.style('differs in', dim=True)}")
             _print_settings(_differing(policy, plain))
             _print_worst_case(policy)
+    for name, policy in ways_in.items():
+        click.echo(f"\n{click.style(f'way in: {name}', bold=True)}")
+        _print_settings(way_in_text(policy))
 
 
 def _differing(policy: Policy, plain: Mapping[str, str]) -> dict[str, str]:

@@ -382,6 +382,15 @@ def _max_seconds(policy: Policy) -> float | None:
     return attempts + waits + sum(limit for limit in climbs if limit is not None)
 
 
+def longest_wait(policy: Policy) -> float:
+    """Return the most seconds that one incident waits: before retries and for a failing service, without time parked."""
+    retries = [rung for rung in policy.ladder.rungs if rung.is_retry]
+    waits = sum(_longest_wait(policy, retry) for rung in retries for retry in range(1, rung.tries + 1))
+    if any(rung.action is Action.WAIT for rung in policy.ladder.rungs):
+        waits += policy.patience
+    return waits if policy.budget.seconds is None else min(waits, policy.budget.seconds)
+
+
 def _longest_wait(policy: Policy, retry: int) -> float:
     """Return the longest wait before the n-th retry, with or without a server's hint."""
     return max(policy.backoff.wait(retry, 1.0, hint) for hint in (None, policy.retry_after_cap))
