@@ -23,7 +23,7 @@ def policies_of_ways_in(file: SettingsFile) -> dict[str, Policy]:
     return {
         "library": book.default,
         "run": book.default,
-        "mcp": book.policy_for(tool="mcp"),
+        "mcp": book.default,
         "gateway": for_streams(with_gateway_defaults(book).policy_for(tool="gateway")),
         "pipeline": preset("pipeline"),
         "crew": preset("crew"),
