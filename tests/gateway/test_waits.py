@@ -13,7 +13,7 @@ import pytest
 
 from rung.gateway.client_timeout import answer_within, client_timeout, headers_within
 from rung.gateway.gateway import BREAKER_SETTINGS
-from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask
+from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
 from tests.gateway.scripted import refused, scripted
 from tests.waiting import wait_until
 from tests.wires.strict import PATHS
@@ -219,3 +219,14 @@ def test_a_plan_limit_is_taken_by_another_upstream() -> None:
         with scripted(answer, upstreams={"second": second}) as front:
             assert ask(front, "chat", stream=False).text == WHOLE
             assert front.asked == 1
+
+
+def test_new_conversations_skip_a_model_that_is_down() -> None:
+    """After one call was handed over in an outage, calls of other sessions go to the other model at once."""
+    with patient([{"fault": "overloaded", "model": "small"}], policy={"models": ["small", "large"]}) as behind:
+        behind.gateway.breakers.settings = BREAKER_SETTINGS
+        for number in range(4):
+            session = {"x-rung-session": str(number)}
+            assert messages(behind.claude(default_headers=session), stream=False).text == WHOLE
+        models = [call.model for call in behind.lab.calls]
+        assert models == ["small", "small", *["large"] * 4]

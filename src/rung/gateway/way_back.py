@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.failures import INFRASTRUCTURE_KINDS
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, is_passing
 from rung.core.policy.breaker import CallVerdict, Permit
 from rung.engine.first_attempt import FirstAttempt
 from rung.engine.loop.run import breaker_verdict
@@ -36,10 +36,8 @@ async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt 
     """
     route = route_of(gateway, proxied.inbound)
     breaker, began = gateway.breakers.get(route), gateway.clock.now()
-    permit = breaker.admit(began)
-    if not isinstance(permit, Permit):  # its circuit is open
-        gateway.route_probe.end(route)
-        return None
+    answer = breaker.admit(began)
+    permit = answer if isinstance(answer, Permit) else None  # the route has a schedule of its own
     try:
         value = await paid_attempt(gateway, proxied, proxied.original, proxied.inbound.model)
     except asyncio.CancelledError:
@@ -50,12 +48,15 @@ async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt 
         return _after_failure(gateway, proxied, permit, FirstAttempt(began, gateway.clock.now(), error=error))
     ended = gateway.clock.now()
     breaker.record(permit, began, ended, CallVerdict.GOOD)
+    breaker.close(ended)
     gateway.route_probe.mark_healthy(route)
     gateway.metrics.add("rung_probes_total", 'result="succeeded"')
     return FirstAttempt(began, ended, value)
 
 
-def _after_failure(gateway: Gateway, proxied: ProxiedCall, permit: Permit, first: FirstAttempt) -> FirstAttempt | None:
+def _after_failure(
+    gateway: Gateway, proxied: ProxiedCall, permit: Permit | None, first: FirstAttempt
+) -> FirstAttempt | None:
     """Return the failed attempt if it is to be recovered: the client has a part of it, or the model is not the reason."""
     route, failure = route_of(gateway, proxied.inbound), classify(first.error)
     is_outage = failure.kind in INFRASTRUCTURE_KINDS
@@ -77,7 +78,15 @@ def note_success(gateway: Gateway, inbound: InboundRequest, session: Session, in
     if incident.request is not None and incident.request.model == inbound.model:
         gateway.route_probe.mark_healthy(route_of(gateway, inbound))
     elif any(each.kind in INFRASTRUCTURE_KINDS for each in incident.failures):
-        gateway.circuit_waits.record_rescue(route_of(gateway, inbound))
+        _leave_route(gateway, route_of(gateway, inbound), incident)
         if session.model != inbound.model:
             gateway.sessions.mark_left(inbound)
             gateway.route_probe.mark_failed(route_of(gateway, inbound))
+
+
+def _leave_route(gateway: Gateway, route: str, incident: Incident) -> None:
+    """Let other calls follow a call that was handed over: those that wait, and new ones if nobody succeeds on its route."""
+    gateway.circuit_waits.record_rescue(route)
+    if any(is_passing(each) for each in incident.failures):
+        breaker = gateway.breakers.get(route)
+        breaker.open_if_failing(incident.opened_at, gateway.clock.now(), breaker.pause)

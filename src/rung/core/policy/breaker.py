@@ -153,6 +153,12 @@ class Breaker:
             if self.circuit is _CLOSED and self.settings.enabled and not has_success:
                 self._open(now, pause)
 
+    def close(self, now: float) -> None:
+        """Close the circuit after a call that succeeded without its permit."""
+        with self._lock:
+            if self.circuit is not _CLOSED:
+                self._close(now)
+
     def seconds_until_probe(self, now: float) -> float:
         """Return the seconds until an open circuit may admit a probe, if none is running; 0: now."""
         if self.circuit is _CLOSED:
@@ -246,6 +252,7 @@ class Breaker:
 
     def _close(self, now: float) -> None:
         self.circuit = _CLOSED
+        self.probing_since = None
         self.closed_at = now
         self.pause = self.settings.pause
         self.generation += 1
