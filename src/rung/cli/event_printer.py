@@ -33,13 +33,24 @@ def listener(policy: Policy, *, as_json: bool, show: Callable[[str, str, str], o
     if as_json:
         return _json_lines(policy)
     print_line = show or _print_line
+    decided: ev.Decision | None = None  # the decision before this event: the incident is ahead of it
 
     def on_event(event: ev.Event, incident: Incident) -> None:
+        nonlocal decided
         line = describe(event, incident, policy)
         if line is not None:
-            print_line(*line)
+            mark, subject, text = line
+            print_line(mark, "probe" if _is_probe(event, decided) else subject, text)
+        if isinstance(event, ev.Decided):
+            decided = event.decision
 
     return on_event
+
+
+def _is_probe(event: ev.Event, decided: ev.Decision | None) -> bool:
+    """Whether the event ends an attempt after a wait, which uses nothing of the budget of attempts."""
+    is_attempt = isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
+    return is_attempt and isinstance(decided, ev.Repeat) and decided.until is not None
 
 
 def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str, str] | None:

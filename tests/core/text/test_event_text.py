@@ -42,7 +42,7 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.Decided(1.0, ev.HandOver(9, "", "other", None, "why")), "9", "other"),
         (ev.Decided(1.0, ev.Ask(1, "go on?", (ev.Option("stop", "Stop"),), 0.5, "", "", "why")), "", "go on?"),
         (ev.Decided(1.0, ev.Finish(1, ev.Status.PARTIAL, "why")), "finish", "partial"),
-        (ev.Decided(1.0, ev.Repeat(1, 5.0, "why", (), 90.0)), "nudge", "waiting for the service to come back, next try in 5.0 s"),
+        (ev.Decided(1.0, ev.Repeat(1, 5.0, "why", (), 90.0)), "nudge", "waiting for the service, up to 89 s, next try in 5.0 s"),
         (ev.Decided(0.0, ev.Repeat(1, 7_801.0, "why", (), 7_800.0, parked=True)), "nudge", "parked until 02:10 (UTC), in 2 h 10 min"),
         (ev.Unparked(1.0), "unparked", "taken up"),
         (ev.Cancelled(1.0, "Ctrl-C"), "stopped", "Ctrl-C"),

@@ -242,7 +242,7 @@ _BUDGETS: Final = MappingProxyType(
 PARK_SECONDS: Final = 6 * 3_600.0  # a window of five hours, and slack
 UNATTENDED_PARK_SECONDS: Final = 8 * 86_400.0  # a week's window, and slack
 _PARKING: Final = frozenset({"task", "pipeline", "model"})  # a call has a caller that waits; a crew parks its pool
-_NEVER_WAITING: Final = frozenset({"crew"})  # ladders of a loop that schedules its own waits
+_NEVER_WAITING: Final = frozenset({"crew", "helper"})  # ladders of a loop that schedules its own waits
 
 
 def _conservative(policy: Policy) -> Policy:

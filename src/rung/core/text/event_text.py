@@ -79,6 +79,9 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int, zone: tzinfo |
             described = _describe_decision(decision, rungs)
             text = f"parked until {format_moment(until, at, zone)}, in {format_span(until - at)}"
             return described._replace(text=text)
+        case ev.Decided(at=at, decision=ev.Repeat(wait=wait, until=float(until)) as decision):
+            text = f"waiting for the service, up to {format_span(until - at)}, next try in {format_duration(wait)}"
+            return _describe_decision(decision, rungs)._replace(text=text)
         case ev.Decided(decision=decision):
             return _describe_decision(decision, rungs)
         case ev.Unparked():
@@ -145,9 +148,6 @@ def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText
     why = (f"because: {first_line(decision.reason)}",) if decision.reason else ()
     skipped = tuple(f"skipped {_rung_name(rung, rungs)}: {reason}" for rung, reason in decision.skipped)
     match decision:
-        case ev.Repeat(wait=wait, until=float()):
-            text = f"waiting for the service to come back, next try in {format_duration(wait)}"
-            return EventText("next", name, text, why + skipped)
         case ev.Repeat(wait=wait):
             return EventText("next", name, f"again in {format_duration(wait)}" if wait else "again now", why + skipped)
         case ev.Change(action=action, wait=wait):
