@@ -701,6 +701,16 @@ export interface TokenOut {
   token?: string | null;
 }
 
+/** Request to open a pool, or all closed pools of a crew. */
+export interface WakeCrewIn {
+  pool?: string;
+}
+
+/** How a parked recovery goes on: on its model, or on another one. */
+export interface WakeIn {
+  model?: string | null;
+}
+
 /** A worker process launched for a task. */
 export interface WorkerProcessOut {
   session: string;
@@ -708,14 +718,4 @@ export interface WorkerProcessOut {
   endedAt: number | null;
   exitCode: number | null;
   command: string[];
-}
-
-/** Request to open a pool, or all closed pools of a crew. */
-export interface rung__service__schemas__crews__WakeIn {
-  pool?: string;
-}
-
-/** How a parked recovery goes on: on its model, or on another one. */
-export interface rung__service__schemas__incidents__WakeIn {
-  model?: string | null;
 }

@@ -18,7 +18,7 @@ class Arity(Enum):
     MANY = "many"  # all words up to the next option
 
 
-class Option(NamedTuple):
+class CommandOption(NamedTuple):
     """One option of a command line: its name as written, its values, and all of its words."""
 
     name: str
@@ -29,7 +29,7 @@ class Option(NamedTuple):
 class ParsedWords(NamedTuple):
     """Options and positional arguments, in order."""
 
-    options: tuple[Option, ...]
+    options: tuple[CommandOption, ...]
     positionals: tuple[str, ...]
 
     def has(self, *names: str) -> bool:
@@ -57,7 +57,7 @@ def parse_words(words: Sequence[str], table: Mapping[str, Arity], *, until: Coll
 
     `until` are positional words at which parsing ends, such as subcommands; that word is the last positional one.
     """
-    options: list[Option] = []
+    options: list[CommandOption] = []
     positionals: list[str] = []
     rest = list(words)
     while rest:
@@ -73,12 +73,12 @@ def parse_words(words: Sequence[str], table: Mapping[str, Arity], *, until: Coll
         name, equals, value = word.partition("=")
         arity = table.get(name)
         if equals:
-            options.append(Option(name, (value,), (word,)))
+            options.append(CommandOption(name, (value,), (word,)))
             continue
         if arity is None and rest and not _is_option(rest[0]):
             return None  # an unknown option: the next word may be its value or the prompt
         values = tuple(_take_values(rest, arity or Arity.NONE))
-        options.append(Option(word, values, (word, *values)))
+        options.append(CommandOption(word, values, (word, *values)))
     return ParsedWords(tuple(options), tuple(positionals))
 
 

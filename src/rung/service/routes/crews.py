@@ -28,7 +28,7 @@ from rung.service.schemas.crews import (
     TaskDetail,
     TaskOut,
     TaskPage,
-    WakeIn,
+    WakeCrewIn,
     WorkerProcessOut,
 )
 from rung.store.crew import board
@@ -183,14 +183,16 @@ def _stop(context: AppContext, crew: str, body: StopIn, by: str) -> ActionResult
 
 
 @router.post("/crews/{crew}/wake")
-def wake_crew(crew: Name, body: WakeIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> ActionResult:
+def wake_crew(
+    crew: Name, body: WakeCrewIn, context: Context, principal: Actor, key: IdempotencyKey = None
+) -> ActionResult:
     """Open a pool that waits for its limit or its service, or all of them."""
     return run_idempotent(
         context, key, principal, f"wake {crew}", body, ActionResult, lambda: _wake(context, crew, body, principal.name)
     )
 
 
-def _wake(context: AppContext, crew: str, body: WakeIn, by: str) -> ActionResult:
+def _wake(context: AppContext, crew: str, body: WakeCrewIn, by: str) -> ActionResult:
     with context.crews.open_table(crew) as table:
         opened = wake_pools(table, time.time(), body.pool)
     if not opened:

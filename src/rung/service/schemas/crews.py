@@ -122,7 +122,7 @@ class OperatorMessageIn(ApiModel):
     words: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*\S[^\x00]*$")]
 
 
-class WakeIn(ApiModel):
+class WakeCrewIn(ApiModel):
     """Request to open a pool, or all closed pools of a crew."""
 
     pool: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")] = ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rung.store.backends.sqlite_drivers import OpenedDatabase, SqliteDriver
 
 
-class Pool(Protocol):
+class SqlitePool(Protocol):
     """Owner of the connections to one file."""
 
     driver: SqliteDriver
@@ -42,7 +42,7 @@ class Pool(Protocol):
 class SqliteConnection:
     """Connection of a driver to one database file."""
 
-    def __init__(self, opened: OpenedDatabase, backend: Pool) -> None:
+    def __init__(self, opened: OpenedDatabase, backend: SqlitePool) -> None:
         self.raw = opened.raw
         self.pid = os.getpid()
         self.is_reader = False
