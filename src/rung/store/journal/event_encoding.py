@@ -43,7 +43,7 @@ def encode(event: Event) -> EncodedEvent:
         encoded = _encode_failure(event.failure)
         if encoded is not None and _are_json_floats(event.at, event.seconds, event.dollars):
             return _encode_attempt_failed(event, encoded)
-    elif type(event) is Decided and isinstance(event.decision, Repeat) and event.decision.until is None:
+    elif type(event) is Decided and isinstance(event.decision, Repeat) and event.decision[4:] == _NO_WAIT:
         at, (rung, wait, reason, skipped, _, _) = event.at, event.decision
         around = _around_wait(rung, reason, skipped)
         if around is not None and _are_json_floats(at, wait):
@@ -52,6 +52,7 @@ def encode(event: Event) -> EncodedEvent:
     return _encode_any(event)
 
 
+_NO_WAIT: Final = (None, False)  # `until` and `parked` of a retry
 _SUCCEEDED: Final = json_name(AttemptSucceeded)
 _FAILED: Final = json_name(AttemptFailed)
 _DECIDED: Final = json_name(Decided)
