@@ -258,6 +258,10 @@ def test_a_parked_recovery_is_shown_and_woken_on_another_model(service: Running)
     assert row["parkedUntil"] - row["touchedAt"] == pytest.approx(7_200, abs=5)
     (incident,) = service.get("/api/incidents", status="open")["items"]
     assert incident["parkedUntil"] == pytest.approx(row["parkedUntil"])
+    rungs = {one["name"]: one for one in service.get(f"/api/incidents/{incident['id']}")["rungs"]}
+    assert (rungs["park"]["action"], rungs["park"]["state"]) == ("park", "here")
+    assert "limit reopens" in rungs["park"]["about"]
+    assert "failing service" in rungs["wait"]["about"]
     (item,) = [one for one in service.get("/api/inbox") if one["kind"] == "parked"]
     assert (item["incident"], item["parkedUntil"]) == (incident["id"], incident["parkedUntil"])
     service.post(f"/api/incidents/{incident['id']}/wake", {"model": "large"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 
 from rung.core.domain import events as ev
-from rung.core.domain.ladder import ACTION_DESCRIPTIONS
+from rung.core.domain.ladder import ACTION_DESCRIPTIONS, WAITING_ACTIONS
 from rung.core.domain.level_record import level_records
 from rung.core.domain.outcome import build_outcome
 from rung.core.domain.skipped_rungs import skipped_rungs
@@ -223,11 +223,13 @@ def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]
     """Return the incident's ladder with the state, tries, time and cost of each rung."""
     ladder = LADDERS.get(incident.terms.ladder)
     known = {rung.name: rung for rung in ladder.rungs} if ladder is not None else {}
+    waiting = {action.value: action for action in WAITING_ACTIONS}  # the policy adds these rungs to the ladder
     used, times, spent, skipped, at = _by_rung(events)
     reasons = dict(skipped_rungs(events))
     found = []
     for index, name in enumerate(incident.terms.rungs):
         rung = known.get(name)
+        action = rung.action if rung is not None else waiting.get(name)
         state = "ahead"
         if index in used:
             state = "here" if index == at and incident.status is None else "climbed"
@@ -236,8 +238,8 @@ def rung_states(incident: Incident, events: Sequence[ev.Event]) -> list[RungOut]
         found.append(
             RungOut(
                 name=name,
-                action=rung.action.value if rung is not None else "",
-                about=ACTION_DESCRIPTIONS[rung.action] if rung is not None else "",
+                action=action.value if action is not None else "",
+                about=ACTION_DESCRIPTIONS[action] if action is not None else "",
                 tries=rung.tries if rung is not None else None,
                 seconds=rung.seconds if rung is not None else None,
                 state=state,  # type: ignore[arg-type]  # a literal of RungOut.state
