@@ -9,6 +9,7 @@ const locale = (() => {
 })();
 
 const timeFormat = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const minuteFormat = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
 const dayTimeFormat = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const fullFormat = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long" });
 const dayFormat = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
@@ -62,6 +63,8 @@ const date = (at: number) => new Date(at * 1000);
 
 export const time = (at: number): string => timeFormat.format(date(at));
 export const shortDateTime = (at: number): string => dayTimeFormat.format(date(at));
+/** "16:20", on another day "20 Nov, 06:34" */
+export const shortMoment = (at: number, now: number): string => (day(at) === day(now) ? minuteFormat.format(date(at)) : shortDateTime(at));
 export const fullDateTime = (at: number): string => fullFormat.format(date(at));
 export const day = (at: number): string => dayFormat.format(date(at));
 

@@ -104,6 +104,22 @@ class Stage:
         self._begin(attempt, session, ladder="model")
         return again
 
+    def parks(self, session: str, seconds: int = 7_800) -> threading.Event:
+        """Start a recovery that is parked until a plan's limit reopens; the returned event is set by its second attempt."""
+        again = threading.Event()
+        tried = []
+
+        def attempt(request: rung.Request) -> str:
+            tried.append(request)
+            if len(tried) == 1:
+                text = f'{{"error": {{"type": "usage_limit_reached", "resets_in_seconds": {seconds}}}}}'
+                raise AttemptError(text, status=429)
+            again.set()
+            return f"done by {request.model}"
+
+        self._begin(attempt, session, ladder="model", ask=self.journal.operator_prompt(60.0))
+        return again
+
     # -- helpers ------------------------------------------------------------------------------------------
 
     def _begin(self, attempt: Callable[[rung.Request], str], session: str, **settings: Any) -> None:

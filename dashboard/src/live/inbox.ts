@@ -58,7 +58,7 @@ subscribe((messages) => {
   }, RELOAD_DELAY_MS);
 });
 
-const INBOX_EVENTS = new Set(["decided", "answered", "closed", "cancelled", "crashed", "attempt_failed"]);
+const INBOX_EVENTS = new Set(["decided", "answered", "closed", "cancelled", "crashed", "attempt_failed", "ordered", "unparked"]);
 
 effect(() => {
   if (me.value === null || connection.value === "lost") return;

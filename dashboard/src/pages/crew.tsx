@@ -8,9 +8,10 @@ import { Leader, STATES, StateBadge } from "../ui/crew";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/shortcuts";
-import { Ago, Select } from "../ui/parts";
+import { Until, WakeButton } from "../ui/parked";
+import { Ago, Countdown, Select } from "../ui/parts";
 import { showError, showToast } from "../ui/toast";
-import type { ActionResult, CrewOut, TaskOut, TaskPage } from "../wire";
+import type { ActionResult, CrewOut, PoolOut, TaskOut, TaskPage } from "../wire";
 
 const PAGE_SIZE = 100;
 const MAX_TASKS = 500;
@@ -57,7 +58,8 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
   return (
     <>
       {crew.trouble ? <p class="notice failed" role="alert">{crew.trouble}</p> : null}
-      {Object.entries(crew.facts).map(([name, why]) => <p key={name} class="notice retrying">{name}: {why}</p>)}
+      {crew.pools.map((pool) => <ClosedPool key={pool.name} crew={crew.name} pool={pool} />)}
+      {Object.entries(crew.facts).filter(([name]) => !name.startsWith("pool ")).map(([name, why]) => <p key={name} class="notice retrying">{name}: {why}</p>)}
       <div class="crew-leaders">
         <Leader name="conductor" leader={crew.conductor} />
         <Leader name="watchdog" leader={crew.watchdog} />
@@ -108,6 +110,26 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
       ) : null}
     </>
   );
+}
+
+/** A closed pool: why it is closed, until when, and a button that opens it. */
+function ClosedPool({ crew, pool }: { crew: string; pool: PoolOut }) {
+  return (
+    <section class={`notice parked-banner ${pool.state === "blocked" ? "blocked" : "parked"}`} aria-label={`Pool ${pool.name}`}>
+      <div>
+        <p><b>Pool {pool.name} {humanize(pool.state)}{pool.parkedUntil !== null ? <> <Until at={pool.parkedUntil} /></> : null}</b></p>
+        <p class="wrap small">because of {pool.reason}<NextStep pool={pool} /></p>
+      </div>
+      <div class="actions"><WakeButton path={`crews/${encodeURIComponent(crew)}/wake`} body={{ pool: pool.name }} /></div>
+    </section>
+  );
+}
+
+/** What opens a pool, unless its time says so. */
+function NextStep({ pool }: { pool: PoolOut }) {
+  if (pool.state === "blocked") return <>; a person opens it</>;
+  if (pool.probe) return <>; {pool.probe} probes it</>;
+  return pool.parkedUntil === null && pool.nextProbe !== null ? <>; next probe <Countdown until={pool.nextProbe} /></> : null;
 }
 
 function TaskCard({ row }: { row: TaskOut }) {

@@ -6,14 +6,16 @@ import { hrefTo } from "../route";
 import { AskForm } from "../ui/ask";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon, type IconName } from "../ui/icons";
+import { Until, WakeButton, wakePath } from "../ui/parked";
 import { Ago } from "../ui/parts";
+import { StopButton } from "../ui/stop";
 import { showError, showToast } from "../ui/toast";
 import type { InboxItem, NotificationsIn } from "../wire";
 
 const ITEM_TYPES: Record<InboxItem["kind"], { icon: IconName; tone: string; label: string }> = {
   ask: { icon: "help", tone: "waiting", label: "question" },
   task: { icon: "crew", tone: "waiting", label: "crew" },
-  parked: { icon: "retry", tone: "retrying", label: "parked" },
+  parked: { icon: "pause", tone: "parked", label: "parked" },
   blocked: { icon: "stop", tone: "blocked", label: "blocked" },
   budget: { icon: "analytics", tone: "retrying", label: "budget" },
   crash: { icon: "close", tone: "failed", label: "crash" },
@@ -63,7 +65,7 @@ function Item({ item, reload }: { item: InboxItem; reload: () => void }) {
       <span class="inbox-item-icon" aria-hidden="true"><Icon name={icon} /></span>
       <div class="inbox-item-body">
         <div class="inbox-item-head">
-          <h2>{item.title}</h2>
+          <h2>{item.incident && item.parkedUntil ? <>Parked <Until at={item.parkedUntil} /></> : item.title}</h2>
           <span class="quiet small dot-separated">
             <span>{label}</span>
             {item.project ? <span>{item.project}</span> : null}
@@ -71,14 +73,36 @@ function Item({ item, reload }: { item: InboxItem; reload: () => void }) {
           </span>
         </div>
         {item.ask ? <AskForm ask={item.ask} onAnswered={reload} /> : <p class="muted wrap">{item.detail}</p>}
+        {item.parkedUntil && !item.incident ? <p class="small">Closed <Until at={item.parkedUntil} /></p> : null}
         <div class="actions">
           {item.incident ? <a class="button tiny" href={hrefTo(["incidents", item.incident])}>Open incident</a> : null}
           {item.task ? <a class="button tiny" href={hrefTo(["crew", ...item.task.split("/")])}>Open task</a> : null}
+          <WakeActions item={item} reload={reload} />
           <ItemActions item={item} reload={reload} />
         </div>
       </div>
     </li>
   );
+}
+
+/** Actions of a parked recovery, and of a crew's pool that is closed. */
+function WakeActions({ item, reload }: { item: InboxItem; reload: () => void }) {
+  if (item.kind === "parked" && item.incident) {
+    return (
+      <>
+        <WakeButton path={wakePath(item.incident)} tiny onWoken={reload} />
+        <StopButton incident={item.incident} tiny onStopped={reload} />
+      </>
+    );
+  }
+  const pool = poolOf(item);
+  return pool ? <WakeButton path={`crews/${encodeURIComponent(item.project)}/wake`} body={{ pool }} tiny onWoken={reload} /> : null;
+}
+
+/** Returns the name of the item's pool, or null. The id is pool/CREW/POOL/STATE/SINCE, and the project is the crew. */
+function poolOf(item: InboxItem): string | null {
+  const prefix = `pool/${item.project}/`;
+  return item.id.startsWith(prefix) ? item.id.slice(prefix.length).split("/").slice(0, -2).join("/") : null;
 }
 
 /** Actions of an inbox item other than answering a question. */

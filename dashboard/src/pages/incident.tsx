@@ -1,15 +1,17 @@
 import { useState } from "preact/hooks";
-import { get, deniedReason, post } from "../api";
+import { get } from "../api";
 import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import { AskForm } from "../ui/ask";
 import { Diff } from "../ui/diff";
 import { LoadError, Loading } from "../ui/empty";
+import { EscalateDialog } from "../ui/escalate";
 import { Icon } from "../ui/icons";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
-import { showError, showToast } from "../ui/toast";
-import type { ActionResult, FieldChange, IncidentDetail, RungOut, TimelineEntry as TimelineEntryData } from "../wire";
+import { Until, WakeButton, wakePath } from "../ui/parked";
+import { StopButton } from "../ui/stop";
+import type { FieldChange, IncidentDetail, RungOut, TimelineEntry as TimelineEntryData } from "../wire";
 
 const MAX_PIPS = 8;
 
@@ -41,11 +43,11 @@ function Details({ data, reload }: { data: IncidentDetail; reload: () => void })
       <div class="page-head">
         <div class="title">
           <h1 class="capital">{data.kind ? humanize(data.kind) : "No failure"}</h1>
-          <Badge status={data.status} />
+          <Badge status={data.status} parkedUntil={data.parkedUntil} />
         </div>
-        <StopButton data={data} />
+        <div class="actions"><StopButton incident={data.id} disabledReason={live ? null : "already ended"} /></div>
       </div>
-      {data.message ? <p class="muted wrap">{data.message}</p> : null}
+      {data.parkedUntil !== null ? <ParkedBanner data={data} until={data.parkedUntil} /> : data.message ? <p class="muted wrap">{data.message}</p> : null}
       <Facts
         items={[
           ["Project", data.project || "none"],
@@ -80,24 +82,23 @@ function Details({ data, reload }: { data: IncidentDetail; reload: () => void })
   );
 }
 
-function StopButton({ data }: { data: IncidentDetail }) {
-  const disabledReason = deniedReason("act") ?? (data.endedAt === null ? null : "already ended");
-  const stop = async () => {
-    if (!confirm("Stop this recovery? Completed work is kept.")) return;
-    try {
-      const result = await post<ActionResult>(`incidents/${encodeURIComponent(data.id)}/cancel`);
-      showToast(result.note || "The recovery stops at its next step");
-    } catch (error) {
-      showError(error);
-    }
-  };
+/** Until when and why a recovery is parked, and how to continue earlier. */
+function ParkedBanner({ data, until }: { data: IncidentDetail; until: number }) {
+  const [choosing, setChoosing] = useState(false);
+  const lastFailure = data.timeline.findLast((entry) => entry.name === "AttemptFailed")?.text ?? data.message;
+  const cause = lastFailure.replace(/ \([^()]*\)$/, "").replace(/^\w+(?=: )/, humanize); // without the duration of the attempt
   return (
-    <div class="actions">
-      <button class="button danger" disabled={disabledReason !== null} onClick={stop}>
-        <Icon name="stop" size={14} /> Stop
-      </button>
-      {disabledReason ? <span class="disabled-reason">{disabledReason}</span> : null}
-    </div>
+    <section class="notice parked parked-banner" aria-label="Parked">
+      <div>
+        <p><b>Parked <Until at={until} /></b></p>
+        {cause ? <p class="wrap small">because of {cause}</p> : null}
+      </div>
+      <div class="actions">
+        <WakeButton path={wakePath(data.id)} />
+        {data.session ? <button class="button" onClick={() => setChoosing(true)}><Icon name="up" size={15} /> Use another model</button> : null}
+      </div>
+      {choosing ? <EscalateDialog session={data.session} close={() => setChoosing(false)} /> : null}
+    </section>
   );
 }
 

@@ -102,7 +102,7 @@ function Table({ items }: { items: IncidentOut[] }) {
         <tbody>
           {items.map((one) => (
             <tr key={one.id}>
-              <td class="status-cell"><Badge status={one.status} /></td>
+              <td class="status-cell"><Badge status={one.status} parkedUntil={one.parkedUntil} /></td>
               <td class="failure-cell">
                 <a class="row-name" href={hrefTo(["incidents", one.id])}>{one.kind ? humanize(one.kind) : "no failure"}</a>
                 <span class="quiet small truncate">{one.message}</span>

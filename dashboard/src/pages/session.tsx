@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { get, deniedReason, post } from "../api";
+import { get } from "../api";
 import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
@@ -8,11 +8,13 @@ import { EscalateDialog } from "../ui/escalate";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
+import { Until, WakeButton, wakePath } from "../ui/parked";
 import { RetryDialog } from "../ui/retry";
-import { showError, showToast } from "../ui/toast";
-import type { ActionResult, AttemptOut, ModelChange as ModelChangeData, SessionDetail } from "../wire";
+import { StopButton } from "../ui/stop";
+import type { AttemptOut, ModelChange as ModelChangeData, SessionDetail } from "../wire";
 
-const ACTIVE_STATUSES = new Set(["running", "retrying", "waiting", "open"]);
+const openRecovery = (data: SessionDetail) => data.recoveries.find((one) => one.endedAt === null);
+const ACTIVE_STATUSES = new Set(["running", "retrying", "parked", "waiting", "open"]);
 
 export default function Session({ path }: { path: readonly string[] }) {
   const id = path[0] ?? "";
@@ -50,6 +52,7 @@ export default function Session({ path }: { path: readonly string[] }) {
 }
 
 function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "escalate") => void }) {
+  const live = openRecovery(data);
   return (
     <>
       <div class="page-head">
@@ -64,7 +67,7 @@ function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "e
           <button class="button" onClick={() => open("escalate")} title="e">
             <Icon name="up" size={15} /> Escalate
           </button>
-          <StopButton data={data} />
+          <StopButton incident={live?.id ?? ""} disabledReason={live ? null : "no recovery is running"} />
         </div>
       </div>
       <Facts
@@ -78,31 +81,6 @@ function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "e
           ["Last activity", <Ago at={data.touchedAt} />],
         ]}
       />
-    </>
-  );
-}
-
-function StopButton({ data }: { data: SessionDetail }) {
-  const [busy, setBusy] = useState(false);
-  const live = data.recoveries.find((one) => one.endedAt === null);
-  const disabledReason = deniedReason("act") ?? (live ? null : "no recovery is running");
-  const stop = async () => {
-    if (!live || !confirm("Stop this recovery? Completed work is kept.")) return;
-    setBusy(true);
-    try {
-      const result = await post<ActionResult>(`incidents/${encodeURIComponent(live.id)}/cancel`);
-      showToast(result.note || "The recovery stops at its next step");
-    } catch (error) {
-      showError(error);
-    }
-    setBusy(false);
-  };
-  return (
-    <>
-      <button class="button danger" disabled={busy || disabledReason !== null} onClick={stop}>
-        <Icon name="stop" size={14} /> Stop
-      </button>
-      {disabledReason ? <span class="disabled-reason">{disabledReason}</span> : null}
     </>
   );
 }
@@ -139,22 +117,25 @@ function Attempts({ data }: { data: SessionDetail }) {
       {shown.length < recoveries.length ? (
         <p class="part"><button class="button tiny" onClick={() => setAll(true)}>Show {plural(recoveries.length - shown.length, "earlier recovery", "earlier recoveries")}</button></p>
       ) : null}
-      {shown.map((recovery, n) => (
-        <div key={recovery.incident}>
-          {recovery.incident ? (
-            <p class="part">
-              <a href={hrefTo(["incidents", recovery.incident])}>{incidents.get(recovery.incident)?.ladder ?? "recovery"} · {recovery.incident}</a>
-              {incidents.has(recovery.incident) ? <Badge status={incidents.get(recovery.incident)?.status ?? ""} /> : null}
-            </p>
-          ) : null}
-          <ol class="turns">
-            {recovery.entries.map((entry, m) =>
-              "attempt" in entry ? <Attempt key={`a${m}`} attempt={entry.attempt} /> : <ModelChange key={`c${m}`} change={entry.change} />,
-            )}
-            {n === shown.length - 1 ? <Pending data={data} /> : null}
-          </ol>
-        </div>
-      ))}
+      {shown.map((recovery, n) => {
+        const incident = incidents.get(recovery.incident);
+        return (
+          <div key={recovery.incident}>
+            {recovery.incident ? (
+              <p class="part">
+                <a href={hrefTo(["incidents", recovery.incident])}>{incident?.ladder ?? "recovery"} · {recovery.incident}</a>
+                {incident ? <Badge status={incident.status} parkedUntil={incident.parkedUntil} /> : null}
+              </p>
+            ) : null}
+            <ol class="turns">
+              {recovery.entries.map((entry, m) =>
+                "attempt" in entry ? <Attempt key={`a${m}`} attempt={entry.attempt} /> : <ModelChange key={`c${m}`} change={entry.change} />,
+              )}
+              {n === shown.length - 1 ? <Pending data={data} /> : null}
+            </ol>
+          </div>
+        );
+      })}
       {recoveries.length === 0 ? (ACTIVE_STATUSES.has(data.status) ? <ol class="turns"><Pending data={data} /></ol> : <p class="muted">No attempts recorded.</p>) : null}
     </section>
   );
@@ -162,6 +143,7 @@ function Attempts({ data }: { data: SessionDetail }) {
 
 /** The next attempt or pending question, so that a waiting session does not look stuck. */
 function Pending({ data }: { data: SessionDetail }) {
+  const live = openRecovery(data);
   if (data.retry) {
     return (
       <li class="turn pending retrying">
@@ -175,13 +157,23 @@ function Pending({ data }: { data: SessionDetail }) {
       </li>
     );
   }
+  if (data.parkedUntil !== null) {
+    return (
+      <li class="turn pending parked">
+        <span class="turn-icon" aria-hidden="true"><Icon name="pause" size={13} /></span>
+        <div class="turn-body">
+          <p>Parked <Until at={data.parkedUntil} /></p>
+          {live ? <div class="actions"><WakeButton path={wakePath(live.id)} tiny /></div> : null}
+        </div>
+      </li>
+    );
+  }
   if (data.status === "waiting") {
-    const openRecovery = data.recoveries.find((one) => one.endedAt === null);
     return (
       <li class="turn pending waiting">
         <span class="turn-icon" aria-hidden="true">?</span>
         <div class="turn-body">
-          <p>Waiting for your answer. {openRecovery ? <a href={hrefTo(["incidents", openRecovery.id])}>Answer</a> : null}</p>
+          <p>Waiting for your answer. {live ? <a href={hrefTo(["incidents", live.id])}>Answer</a> : null}</p>
         </div>
       </li>
     );
@@ -271,7 +263,7 @@ function Sidebar({ data }: { data: SessionDetail }) {
                   <b>{one.kind ? humanize(one.kind) : "no failure"}</b>
                   <span class="quiet small">{one.ladder}{one.rung ? ` · ${one.rung}` : ""} · {plural(one.attempts, "attempt")} · <Ago at={one.openedAt} /></span>
                 </span>
-                <Badge status={one.status} />
+                <Badge status={one.status} parkedUntil={one.parkedUntil} />
               </a>
             </li>
           ))}

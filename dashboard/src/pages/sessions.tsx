@@ -9,6 +9,7 @@ import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Model, Select, Tabs } from "../ui/parts";
+import { Until } from "../ui/parked";
 import { RetryDialog } from "../ui/retry";
 import type { SessionOut } from "../wire";
 
@@ -260,6 +261,7 @@ function Activity({ row }: { row: SessionOut }) {
           {row.retry.of ? ` of ${row.retry.of}` : ""} <Countdown until={row.retry.until} />
         </span>
       ) : null}
+      {row.parkedUntil !== null ? <span class="truncate parked next-attempt"><Until at={row.parkedUntil} /></span> : null}
       {failure ? (
         <span class="truncate small last-failure" title={failure.message}>
           <span class={`kind ${row.status === "recovered" || row.status === "succeeded" ? "past" : ""}`}>{humanize(failure.kind)}</span>{" "}

@@ -10,7 +10,9 @@ const STATUS_LABELS: Record<string, string> = {
   "": "idle",
 };
 
-export function Badge({ status }: { status: string }) {
+/** Status badge. The status of a parked incident is `open`: its `parkedUntil` says that it is parked. */
+export function Badge({ status: stored, parkedUntil = null }: { status: string; parkedUntil?: number | null }) {
+  const status = parkedUntil === null ? stored : "parked";
   const name = status === "open" ? "running" : status || "succeeded";
   return <span class={`badge ${name}`}>{STATUS_LABELS[status] ?? humanize(status)}</span>;
 }
