@@ -31,7 +31,7 @@ __all__ = ["memory_directory", "postgres_server", "postgres_url"]
 
 OPTIONS: dict[str, Any] = dict.fromkeys(
     ("template", "retries", "attempts", "seconds", "attempt_seconds", "report", "check_command", "planner", "investigate",
-     "resume_session", "park", "park_max", "journal"),
+     "resume_session", "park", "park_max", "patience", "journal"),
 ) | {
     "models": ("small", "large"), "notes": None, "no_notes": True, "project": "", "idempotent": True, "ask": None,
     "ask_service": False, "checkpoint": False, "guard": True, "as_json": True, "report": "",

@@ -248,7 +248,7 @@ def test_what_each_way_in_does(tmp_path: Path) -> None:
     assert (ways["crew"]["longest_wait"], ways["hooks"]["longest_wait"]) == (0, 0)
     shown = run("policy", "check", str(path)).output
     assert "way in: gateway" in shown
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(len(line) for line in shown.splitlines() if str(path) not in line) <= 80
     path.write_text("")
     ways = table("policy", "check", str(path))["ways_in"]
     assert (ways["gateway"]["ladder"], ways["run"]["ladder"]) == ("call", "task")
