@@ -86,6 +86,7 @@ class RealProcesses:
         """Start a command and wait for its PID file."""
         file = self.pid_file(name)
         remove_pid(file)  # of a process that was killed: nobody may take it for the new one
+        self._reap()
         with self._open_log(name) as log:
             self._log_starts[name] = log.seek(0, os.SEEK_END)
             child = subprocess.Popen(  # noqa: S603  # the user's own command
