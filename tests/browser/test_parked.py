@@ -153,3 +153,4 @@ def test_a_closed_pool_is_opened_on_the_page(looks: str, tmp_path: Path, open_pa
             pool.get_by_role("button", name="Wake now").click()
             expect(pool).to_have_count(0)
             assert table.pools()["default"].is_open
+            page.close()  # before its service: a page that polls would report an error
