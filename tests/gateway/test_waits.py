@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 
 from rung.gateway.client_timeout import answer_within, client_timeout, headers_within
@@ -168,11 +167,12 @@ def test_an_error_at_the_end_of_patience_has_a_status(headers: dict[bytes, bytes
 
 def test_the_body_of_an_error_is_the_providers() -> None:
     """The error at the end of the patience is passed on byte for byte."""
-    with patient([{"fault": "overloaded"}]) as behind, behind.http() as client, httpx.Client() as direct:
-        asked = body_of("messages")
-        got = client.post("/v1/messages", json=asked, headers={"x-stainless-timeout": "1"})
-        plain = direct.post(f"{behind.lab.url}/v1/messages", json=asked)
-        assert set(json.loads(got.content)) == set(json.loads(plain.content))
+    error = {"type": "overloaded_error", "message": "Overloaded", "detail": {"b": 1, "a": [2]}}
+    policy = {"patience": 600, "retries": 1}
+    with scripted(refused("529 Overloaded", error), policy=policy) as front, front.http() as client:
+        got = client.post("/v1/messages", json=body_of("messages"), headers={"x-stainless-timeout": "1"})
+        assert got.headers["x-rung-path"].endswith("wait,surface")
+        assert (got.status_code, got.content) == (529, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize("wire", WIRES)
