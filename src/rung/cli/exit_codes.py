@@ -14,9 +14,10 @@ EXIT_CODES: Final = {
     Status.BLOCKED: 4,
 }
 USAGE: Final = 2
-PARKED: Final = 75  # EX_TEMPFAIL: the run is parked until a limit reopens
+TRY_LATER: Final = (
+    75  # EX_TEMPFAIL: the run is parked until a limit reopens; the service behind a worker is unavailable
+)
 INTERRUPTED: Final = 130
 NO_TASK_AVAILABLE: Final = 3  # rung worker claim
 CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task
-TRY_LATER: Final = 75  # EX_TEMPFAIL; rung worker run: the service behind the command is unavailable
 LEASE_EXPIRED: Final = 6  # rung worker: the task was given to another worker

@@ -10,10 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_passing
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS
 from rung.core.policy.breaker import CallVerdict, Permit
+from rung.core.recovery.circuit import breaker_verdict, opens_circuit
 from rung.engine.first_attempt import FirstAttempt
-from rung.engine.loop.run import breaker_verdict
 from rung.gateway.spending.paid_attempts import paid_attempt
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ def note_success(gateway: Gateway, inbound: InboundRequest, session: Session, in
 def _leave_route(gateway: Gateway, route: str, incident: Incident) -> None:
     """Let other calls follow a call that was handed over: those that wait, and new ones if nobody succeeds on its route."""
     gateway.circuit_waits.record_rescue(route)
-    if any(
-        is_passing(each) and each.kind is not Kind.TIMEOUT for each in incident.failures
-    ):  # a slow model is not down
+    if opens_circuit(incident.failures):
         breaker = gateway.breakers.get(route)
         breaker.open_if_failing(incident.opened_at, gateway.clock.now(), breaker.pause)

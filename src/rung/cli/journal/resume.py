@@ -112,7 +112,7 @@ def _wake(store: Journal, run: str, model: str) -> None:
 
 def _take_up_due(journal_at: str | None, *, as_json: bool) -> int:
     """Take up the parked runs that are due, and wait for their ends. Return the exit code."""
-    from rung.cli.exit_codes import PARKED as PARKED_CODE
+    from rung.cli.exit_codes import TRY_LATER
     from rung.cli.run.due_runs import describe_end, parked_runs, start_due
 
     rows: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ def _take_up_due(journal_at: str | None, *, as_json: bool) -> int:
         print_json({"runs": rows})
     elif not rows:
         click.echo("No parked runs.")
-    return int(any(row.get("exit_code", 0) not in (0, PARKED_CODE) or row["state"] == "failed" for row in rows))
+    return int(any(row.get("exit_code", 0) not in (0, TRY_LATER) or row["state"] == "failed" for row in rows))
 
 
 def _parked_text(until: float, now: float) -> str:

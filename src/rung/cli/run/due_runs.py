@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.cli.exit_codes import PARKED
+from rung.cli.exit_codes import TRY_LATER
 from rung.cli.run.park_options import EXIT
 from rung.cli.run.parked_call import kept_call
 from rung.core.domain.errors import RungError
@@ -144,7 +144,7 @@ class DueRunsThread:
         """Take up what is due now."""
         for taken in [taken for taken in self._running if taken.process.poll() is not None]:
             self._running.remove(taken)
-            if taken.process.returncode in (0, PARKED):
+            if taken.process.returncode in (0, TRY_LATER):
                 self._pauses.pop(taken.run, None)
             self._log(f"rung: run {taken.run} {describe_end(taken.process.returncode)} (output: {taken.output})")
         busy = {taken.run for taken in self._running}
@@ -168,4 +168,4 @@ def describe_end(code: int) -> str:
     """Return how a run ended that was taken up, by its exit code."""
     if code == 0:
         return "succeeded"
-    return "is parked again" if code == PARKED else f"ended with exit code {code}"
+    return "is parked again" if code == TRY_LATER else f"ended with exit code {code}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rung.cli.exit_codes import PARKED
+from rung.cli.exit_codes import TRY_LATER
 from rung.cli.run.named_run import TASK, describe_call
 from rung.cli.run.park_options import EXIT
 from rung.cli.run.parked_call import MAX_INPUT_BYTES, ParkedCall
@@ -33,7 +33,7 @@ INPUT_END_SECONDS: Final = 5.0
 class LeaveParked(KeyboardInterrupt):
     """Stops a run that is parked, as Ctrl-C does; it stays open."""
 
-    exit_code = PARKED
+    exit_code = TRY_LATER
 
 
 class RunParking:

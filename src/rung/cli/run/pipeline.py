@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.exit_codes import EXIT_CODES, PARKED
+from rung.cli.exit_codes import EXIT_CODES, TRY_LATER
 from rung.cli.output import json_option, print_json
 from rung.cli.run.park_options import park_options
 
@@ -86,7 +86,7 @@ def run(file: Path, **options: Any) -> None:
             code = EXIT_CODES[result.status]
         except KeyboardInterrupt as stop:
             result, code = work.stopped_result(), exit_code_of(stop)
-            state = "parked" if code == PARKED else "stopped"
+            state = "parked" if code == TRY_LATER else "stopped"
             click.echo(f"rung: {state}; use --resume to continue", err=True)
     finally:
         if journal is not None:

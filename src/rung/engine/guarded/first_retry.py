@@ -13,10 +13,11 @@ from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
+from rung.core.recovery.circuit import breaker_verdict
 from rung.core.recovery.decide import attempt_limit
 from rung.core.recovery.first_retry import FirstRetryCache
 from rung.engine.local_zone import local_zone
-from rung.engine.loop.run import CURRENT, breaker_verdict
+from rung.engine.loop.run import CURRENT
 from rung.engine.ports import EPOCH
 from rung.engine.recover import attach_outcome
 from rung.engine.timeouts.attempt_reports import any_since

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
-from rung.core.domain.failures import PROVIDER_KINDS, Phase
 from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
+from rung.core.recovery.circuit import breaker_verdict
 from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
@@ -63,9 +63,7 @@ NO_RUNG_HANDLERS: Final[Mapping[str, RungHandler]] = MappingProxyType({})
 D = TypeVar("D", bound=ev.Decision)
 _CLOSED: Final = CircuitState.CLOSED
 _GOOD: Final = CallVerdict.GOOD
-_BAD: Final = CallVerdict.BAD
 _NEUTRAL: Final = CallVerdict.NEUTRAL
-_TOOL: Final = Phase.TOOL
 _NEVER: Final = float("inf")
 SUSPEND: Final = "suspend"  # action of the event `ordered` of a durable run that was stopped from outside
 # Frequent events are created without the constructor of their class, which costs three times as much.
@@ -412,11 +410,6 @@ class RecoveryRun:
                 receiver.add_cost(cost)
         if self.session is not None:
             self.session.record_closed(self.incident, self.policy)
-
-
-def breaker_verdict(failure: Failure) -> CallVerdict:
-    """Return the breaker verdict of a failure. A tool error or a fault of the caller is neutral."""
-    return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
 
 
 def _min_known(one: float | None, other: float | None) -> float | None:

@@ -1,0 +1,31 @@
+"""Failures as evidence about a service: which ones count against its circuit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_passing
+from rung.core.policy.breaker import CallVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rung.core.domain.failures import Failure
+
+# Reading a member of an enum class is slow in Python 3.11, and these are read on every failed call.
+_BAD: Final = CallVerdict.BAD
+_NEUTRAL: Final = CallVerdict.NEUTRAL
+_TOOL: Final = Phase.TOOL
+
+
+def breaker_verdict(failure: Failure) -> CallVerdict:
+    """Return the breaker verdict of a failure. A tool error or a fault of the caller is neutral."""
+    return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
+
+
+def opens_circuit(failures: Iterable[Failure]) -> bool:
+    """Return whether a call that was handed over after these failures opens its circuit, if nobody succeeds on it.
+
+    A timeout does not: a slow model is not down.
+    """
+    return any(is_passing(failure) and failure.kind is not Kind.TIMEOUT for failure in failures)
