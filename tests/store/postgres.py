@@ -86,7 +86,9 @@ def server(**settings: str) -> Iterator[str]:
     try:
         _run(user, bin_ / "initdb", "-D", home / "data", "-U", "rung", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
         values = {**SETTINGS, "unix_socket_directories": str(home), **settings}
-        _run(user, *control, "-o", " ".join(f"-c{name}={value}" for name, value in values.items()), "start")
+        with (home / "data" / "postgresql.conf").open("a") as file:  # kept over a restart
+            file.writelines(f"{name} = '{value}'\n" for name, value in values.items())
+        _run(user, *control, "start")
         yield f"postgresql://rung@/postgres?host={home}"
     finally:
         watchman.communicate()
@@ -100,10 +102,21 @@ def _watchman(user: pwd.struct_passwd | None, stop: str, home: Path) -> subproce
 
 def restart(url: str) -> None:
     """Stop the server of this URL immediately, like a crash, and start it again."""
+    with outage(url):
+        pass
+
+
+@contextmanager
+def outage(url: str) -> Iterator[None]:
+    """Stop the server of this URL immediately, like a crash, for the duration of the block."""
     home = Path(url.partition("?host=")[2].partition("&")[0])
     user = _somebody() if os.geteuid() == 0 else None
     control = (programs() / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
-    _run(user, *control, "-m", "immediate", "restart")
+    _run(user, *control, "-m", "immediate", "stop")
+    try:
+        yield
+    finally:
+        _run(user, *control, "start")
 
 
 def _somebody() -> pwd.struct_passwd:
