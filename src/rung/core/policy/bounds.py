@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from rung.core.domain.error_types import with_covered
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import Confirm
 
@@ -32,7 +33,7 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         same_account=limits.same_account,
         prompts=limits.prompts,
         report=limits.report,
-        retry=policy.retry & limits.retry,
+        retry=with_covered(policy.retry) & with_covered(limits.retry),
         retry_after_cap=min(policy.retry_after_cap, limits.retry_after_cap),
         patience=min(policy.patience, limits.patience),
         park=min(policy.park, limits.park),

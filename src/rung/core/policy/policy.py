@@ -107,7 +107,8 @@ class Policy:
     )
     retry: frozenset[Kind] = setting(
         KINDS,
-        "Kinds whose request may be repeated unchanged. The failure must be retryable as well.",
+        "Kinds whose request may be repeated unchanged. The failure must be retryable as well. `server_error` covers the "
+        "transient failures that count as one, too: `overloaded` (503), 504, `network` and `stream_interrupted`.",
         default=DEFAULT_RETRY,
     )
     retry_after_cap: float = setting(

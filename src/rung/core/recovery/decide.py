@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.error_types import is_listed
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
 from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
@@ -178,7 +179,7 @@ def _why_not_retry(
     """Return why the request may not be sent again unchanged; empty if it may."""
     if not failure.retryable:
         return "the failure is not retryable"
-    if failure.kind not in policy.retry:
+    if not is_listed(failure, policy.retry):
         return "the policy does not retry this kind"
     if tried >= rung.tries:
         return f"all {rung.tries} tries are used"

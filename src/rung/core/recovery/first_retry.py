@@ -5,7 +5,7 @@ Most recoveries end after one retry. Its decision depends on few facts, so `deci
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import AttemptFailed, IncidentContext, Opened, Repeat
 from rung.core.domain.incident import Incident
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure, Kind, Phase
     from rung.core.policy.policy import Policy
 
+_TIMEOUT_OF_A_SERVER: Final = 504  # the one status whose error type is not that of its kind
+
 
 class FirstRetryCache:
     """Cache of `decide` under one policy: retries after the first failure of an incident without a request.
 
-    Such a decision depends only on the failure's kind, phase, repeats and retryability, provided that the failure has
+    Such a decision depends only on the failure's kind, error type, phase, repeats and retryability, provided that the failure has
     no retry-after hint, the retry budget has room and the deadline is further away than the longest wait. A cached
     decision was made with the longest wait: where that one is allowed, a shorter one is too.
     """
@@ -29,7 +31,7 @@ class FirstRetryCache:
     def __init__(self, policy: Policy, context: IncidentContext) -> None:
         self._policy = policy
         self._context = context
-        self._decisions: dict[tuple[Kind, bool, Phase, int], Repeat | None] = {}
+        self._decisions: dict[tuple[Kind, bool, Phase, int, bool], Repeat | None] = {}
         # With sizes, the entry rung also depends on the text. A dollar cap depends on what was spent.
         self._is_usable = not policy.ladder.sizes and policy.budget.dollars is None
 
@@ -40,7 +42,13 @@ class FirstRetryCache:
             return None
         if evidence.final:
             return None
-        key = (failure.kind, failure.retryable, evidence.phase, evidence.repeats)
+        key = (
+            failure.kind,
+            failure.retryable,
+            evidence.phase,
+            evidence.repeats,
+            evidence.status == _TIMEOUT_OF_A_SERVER,
+        )
         try:
             retry = self._decisions[key]
         except KeyError:

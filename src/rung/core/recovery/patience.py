@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.error_types import is_listed
 from rung.core.domain.events import Repeat
 from rung.core.domain.failures import CIRCUIT_OPEN, Kind, is_passing
 from rung.core.policy.backoff import Backoff
@@ -30,7 +31,7 @@ def wait_for_service(
     """Return the decision to wait for a failing service; None if it does not apply. A reason is added to `skipped`."""
     if not is_passing(failure):
         return None
-    if failure.kind is not Kind.SERVICE_DOWN and failure.kind not in policy.retry:
+    if failure.kind is not Kind.SERVICE_DOWN and not is_listed(failure, policy.retry):
         skipped.append((rung, "the policy does not retry this kind"))
         return None
     until = incident.patient_until
