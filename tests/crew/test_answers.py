@@ -246,3 +246,32 @@ def test_a_limit_of_a_worker_parks_its_pool_until_the_reset(world: World) -> Non
     world.conductor.handle_pending()
     assert (task(world).state, task(world).redispatches, task(world).note) == (TaskState.WATCHING, 0, "")
     assert world.table.pools()["default"].until == int(world.now) + 30
+
+
+def test_renumbered_checkpoints_escape_no_limit(world: World) -> None:
+    """Reviews are counted until one is approved: the sixth is exhausted, whatever checkpoint each names."""
+    claim = claimed(world)
+    for number in (1, 2, 3, 1, 7):
+        world.table.request_review(claim, review(7), checkpoint=number)
+        world.conductor.handle_pending()
+        assert task(world).state is TaskState.REVIEW_FAILED
+        world.table.resume(claim)
+    world.table.request_review(claim, review(7), checkpoint=8)
+    world.conductor.handle_pending()
+    assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
+    assert "5 reviews without approval" in (world.place / "runtime" / "blocker-report-r1.md").read_text()
+
+
+def test_each_checkpoint_has_five_reviews(world: World) -> None:
+    """An approval begins the next checkpoint, with reviews of its own; the answer says which review is next."""
+    world.table.update_columns("task-01", checkpoints=1)
+    claim = claimed(world)
+    for _ in range(2):
+        for grade in (7, 7, 7, 7, 0):
+            world.table.request_review(claim, review(grade), checkpoint=3)
+            world.conductor.handle_pending()
+            world.table.resume(claim)
+    first, second = said(world, MessageType.APPROVAL)
+    assert first.startswith("REVIEW APPROVED: checkpoint 1. Continue.\n1 of 2 reviews are approved")
+    assert second == "REVIEW APPROVED: checkpoint 2. Continue."
+    world.table.complete(claim)

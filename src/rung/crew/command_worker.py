@@ -14,7 +14,7 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
 from rung.core.crew.error_triage import ErrorReport
-from rung.core.crew.review import ReviewRequest
+from rung.core.crew.review import ReviewRequest, reviews_left
 from rung.core.crew.service_trouble import hand_back_text, trouble_of
 from rung.core.domain.errors import AttemptError, PoolUnavailable
 from rung.core.domain.failures import first_line
@@ -54,6 +54,8 @@ class CommandWorker:
     def work(self, worker: CrewWorker) -> None:
         """Run the command until a review approves its work. An exception hands the task over.
 
+        After the approval of a checkpoint, the command runs again: it is told which review is the next one.
+
         If the service behind the command is unavailable, PoolUnavailable hands the task back: the process ends, and the
         conductor starts another one when the pool of the task opens.
         """
@@ -62,8 +64,8 @@ class CommandWorker:
         if self.sessions is not None:
             log = WorkerSessions(worker.table.location, worker.task_id, is_first=worker.claim.generation <= 1)
             log.instruct(prompt)
-        checkpoint = 1
         while True:
+            output = None
             try:
                 output = self._run_in_session(worker, prompt, log)
             except AttemptError as error:
@@ -75,17 +77,21 @@ class CommandWorker:
                 number = worker.table.require_task(worker.task_id).error_tries + 1
                 worker.error(first_line(str(error), 300), body=report.body(number))
             else:
+                checkpoint = worker.table.require_task(worker.task_id).reviews_approved + 1
                 worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)
             answer = worker.wait_for_answer(poll=self.poll)
-            if answer.state is TaskState.REVIEW_APPROVED:
+            task = worker.table.require_task(worker.task_id)
+            left = reviews_left(task.checkpoints, task.reviews_approved)
+            if answer.state is TaskState.REVIEW_APPROVED and output is not None and not left:
                 worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
                 if log is not None:
                     log.forget()
                 return
             instructions = self._instructions(worker)
-            prompt = f"{answer.text}\n\n{instructions}"
+            reply = answer.text if left in answer.text else f"{answer.text}\n{left}."
+            prompt = f"{reply}\n\n{instructions}"
             if log is not None:
-                log.instruct(instructions, answer.text)
+                log.instruct(instructions, reply)
 
     def _instructions(self, worker: CrewWorker) -> str:
         """Return the last instructions from the conductor or a person, then the instruction file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
@@ -17,7 +18,14 @@ from rung.core.crew.contract import (
 )
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
 from rung.core.crew.pool import PARKED_PREFIX
-from rung.core.crew.review import ReviewDecision, ReviewRequest, judge_review, request_changes, review_exhausted
+from rung.core.crew.review import (
+    ReviewDecision,
+    ReviewRequest,
+    judge_review,
+    request_changes,
+    review_exhausted,
+    reviews_left,
+)
 from rung.core.crew.service_trouble import trouble_of
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
@@ -101,7 +109,9 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
     """Answer a review request. A checkpoint with too many failed reviews becomes a failure on the ladder."""
     progressed(crew, task)
     message = newest_message(crew, task, MessageType.REVIEW_REQUEST)
-    request = ReviewRequest.parse(message.message if message is not None else "")
+    request = replace(
+        ReviewRequest.parse(message.message if message is not None else ""), checkpoint=task.checkpoint
+    )  # the table's number: a worker cannot choose which checkpoint is reviewed
     exhausted = review_exhausted(task.checkpoint, task.review_cycles)
     if exhausted is not None:
         take_next_rung(crew, task, classify(exhausted), exhausted.text)
@@ -118,7 +128,9 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
         verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
     if verdict.decision is ReviewDecision.APPROVE:
         history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
-        crew.table.reply(task, TaskState.REVIEW_APPROVED, verdict.body, MessageType.APPROVAL, history=history)
+        left = reviews_left(task.checkpoints, task.reviews_approved + 1)
+        body = verdict.body + (f"\n{left}." if left else "")
+        crew.table.reply(task, TaskState.REVIEW_APPROVED, body, MessageType.APPROVAL, history=history)
     else:
         crew.table.reply(task, TaskState.REVIEW_FAILED, verdict.body, MessageType.REJECTION)
     crew.log(f"{task.task_id}: review: {verdict.decision}")

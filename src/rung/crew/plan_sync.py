@@ -101,6 +101,7 @@ def _new_task(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
         phase=planned.phase,
         plan_mark=planned.mark.value,
         pool=planned.pool if planned.pool != DEFAULT_POOL else "",
+        checkpoints=planned.checkpoints,
     )
 
 
@@ -139,6 +140,11 @@ def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
         "depends_on": new.depends_on,
         "writes": new.writes,
         "priority": new.priority,
+        "phase": new.phase,
+        "stale_after": new.stale_after,
+        "checkpoints": new.checkpoints,
+        "reviews_approved": 0,
+        "review_cycles": 0,
         "redispatches": 0,
         "history": [],
         "outcome": "",

@@ -75,7 +75,7 @@ class Row:
         if to in {"error", "needs_review", "review_failed"}:
             self.approved = False
         if (before, to) == ("needs_review", "review_approved"):
-            self.approved = True
+            self.approved, self.cycles = True, 0
         if to == "error" and self.last_error == WARNING:
             self.warnings += 1
         elif to == "error":
@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
         def model() -> None:
             if self.row.state not in {"working", *ANSWERED}:
                 raise Refused
-            self.row.cycles = self.row.cycles + 1 if self.row.checkpoint == checkpoint else 1
+            self.row.cycles += 1
             self.row.checkpoint = checkpoint
             self.row.move("needs_review")
             self.row.messages += 1

@@ -254,8 +254,8 @@ def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stran
         table.report_error(claim, "context_exhaustion_warning")
 
 
-def test_reviews_are_counted_by_checkpoint(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
-    """By a column, however the request is worded; another checkpoint begins anew."""
+def test_reviews_are_counted_until_one_is_approved(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
+    """However the request is worded or numbered: only an approval begins a new checkpoint."""
     counted = []
     for body in ("CHECKPOINT 1: REVIEW REQUEST", "checkpoint 1: again", "REVIEW REQUEST: no number", "CHECKPOINT 2: x"):
         stranger.changed(
@@ -263,16 +263,60 @@ def test_reviews_are_counted_by_checkpoint(table: CrewTable, claim: TaskLease, s
             f" VALUES ('{TASK}', 's1', '{body}', 'review_request')"
         )
         counted.append(stranger.row(TASK, "checkpoint, review_cycles"))
-    assert counted == [(1, 1), (1, 2), (1, 3), (2, 1)]
-    assert table.request_review(claim, "CHECKPOINT 2: in full", checkpoint=2) == 2
+    assert counted == [(1, 1), (1, 2), (1, 3), (2, 4)]
+    assert table.request_review(claim, "CHECKPOINT 2: in full", checkpoint=2) == 5
     answered(table, TaskState.REVIEW_FAILED)
-    assert table.request_review(claim, "in short", checkpoint=2) == 3
-    assert table.messages(TASK)[-1].message.startswith("CHECKPOINT 2: REVIEW REQUEST\nin short")
-    answered(table, TaskState.REVIEW_FAILED)
-    assert table.request_review(claim, "x", checkpoint=12) == 1
+    assert table.request_review(claim, "in short", checkpoint=12) == 6
+    assert table.messages(TASK)[-1].message.startswith("CHECKPOINT 12: REVIEW REQUEST\nin short")
     assert table.require_task(TASK).checkpoint == 12
+    answered(table, TaskState.REVIEW_APPROVED)
+    assert stranger.row(TASK, "review_cycles, reviews_approved") == (0, 1)
+    assert table.request_review(claim, "x", checkpoint=2) == 1
     with pytest.raises(ConfigError, match="checkpoint"):
         table.request_review(claim, "x", checkpoint=-1)
+
+
+def test_a_worker_lowers_no_count_of_its_reviews(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
+    """Neither the reviews of this checkpoint nor the approved ones are the worker's to write."""
+    table.request_review(claim, "x", checkpoint=1)
+    for change in ("review_cycles = 0, checkpoint = 7", "review_cycles = 0", "reviews_approved = 9", "checkpoints = 0"):
+        row = stranger.row(TASK, "review_cycles, reviews_approved, checkpoints")
+        if change == "checkpoints = 0":
+            table.update_columns(TASK, checkpoints=1)
+        with pytest.raises(Exception, match="a worker writes only state"):
+            stranger.changed(f"UPDATE orchestration_tasks SET {change} WHERE task_id = '{TASK}'")
+        assert stranger.row(TASK, "review_cycles, reviews_approved") == row[:2]
+
+
+def test_a_task_completes_after_all_its_checkpoints(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
+    """Checkpoints are numbered by their approvals; completion before the last one is refused, by SQL and by ours."""
+    table.update_columns(TASK, checkpoints=2)
+    for number, asked in ((1, 7), (2, 1), (3, 99)):
+        if number > 1:
+            with pytest.raises(IllegalTransition, match=f"{number - 1} of 3 reviews are approved"):
+                table.complete(claim)
+            table.resume(claim)
+            with pytest.raises(Exception, match="reviews_approved must exceed checkpoints"):
+                stranger.changed(f"UPDATE orchestration_tasks SET state = 'complete' WHERE task_id = '{TASK}'")
+        table.request_review(claim, "x", checkpoint=asked)
+        assert table.require_task(TASK).checkpoint == number
+        answered(table, TaskState.REVIEW_APPROVED)
+    table.complete(claim)
+    assert table.require_task(TASK).state is TaskState.COMPLETE
+
+
+def test_approved_checkpoints_stay_approved_for_a_successor(table: CrewTable, claim: TaskLease) -> None:
+    """Another worker goes on at the checkpoint its predecessor reached."""
+    table.update_columns(TASK, checkpoints=1)
+    table.request_review(claim, "x", checkpoint=1)
+    answered(table, TaskState.REVIEW_APPROVED)
+    answered(table, TaskState.EXITED)
+    answered(table, TaskState.FIX_PROPOSED)
+    claim = table.claim(TASK, "s2")
+    table.request_review(claim, "x", checkpoint=1)
+    assert table.require_task(TASK).checkpoint == 2
+    answered(table, TaskState.REVIEW_APPROVED)
+    table.complete(claim)
 
 
 @pytest.mark.parametrize("since", ["error", "review failed", "another claim"])

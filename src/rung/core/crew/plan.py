@@ -159,7 +159,12 @@ class PlannedTask:
         "one.",
         default=(),
     )
-    checkpoints: int = setting(WHOLE, "Reviews before the last one.", default=0)
+    checkpoints: int = setting(
+        WHOLE,
+        "Reviews that must be approved before the last one. `rung worker run` runs its command once for each, and once for the "
+        "rest.",
+        default=0,
+    )
     estimate: float | None = setting(
         optional(_PERCENT), "Expected share of the context, in per cent; compared when a worker warns.", default=None
     )

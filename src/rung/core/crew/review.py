@@ -132,6 +132,16 @@ def judge_review(request: ReviewRequest, *, fully_reviewed: bool = False) -> Rev
     return ReviewVerdict(decision=decision, reasons=reasons, body=_format_verdict(decision, reasons, request))
 
 
+def reviews_left(checkpoints: int, approved: int) -> str:
+    """Return which reviews a task with checkpoints still needs before it may complete; empty if none, or no checkpoints."""
+    if not checkpoints or approved > checkpoints:
+        return ""
+    return (
+        f"{approved} of {checkpoints + 1} reviews are approved, {checkpoints} of checkpoints and the last one of the whole"
+        f" work; request the review of checkpoint {approved + 1}"
+    )
+
+
 def review_exhausted(checkpoint: int | None, cycles: int) -> Evidence | None:
     """Return the failure of a checkpoint after too many reviews without approval; None while another is allowed."""
     if cycles <= MAX_REVIEW_CYCLES:

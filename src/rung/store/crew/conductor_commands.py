@@ -39,7 +39,7 @@ class ConductorCommands(WorkerCommands):
                     for name in ("title", "depends_on", "priority", "command", "workdir", "writes")
                 }
             ),
-            **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note")}),
+            **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note", "checkpoints")}),
         }
         with self._signed_in():
             if self.task(new.task_id) is not None:

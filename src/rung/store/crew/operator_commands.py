@@ -53,7 +53,9 @@ _REPLY_EFFECTS: Final = {
     OperatorReply.APPROVE: _ReplyEffect(TaskState.REVIEW_APPROVED, MessageType.APPROVAL, {"note": ""}),
     OperatorReply.REJECT: _ReplyEffect(TaskState.REVIEW_FAILED, MessageType.REJECTION, {"note": ""}),
     OperatorReply.RESET: _ReplyEffect(
-        TaskState.WATCHING, MessageType.INSTRUCTION, {"note": "", "outcome": "", "redispatches": 0, "progress": ""}
+        TaskState.WATCHING,
+        MessageType.INSTRUCTION,
+        {"note": "", "outcome": "", "redispatches": 0, "review_cycles": 0, "progress": ""},
     ),
     OperatorReply.EXIT: _ReplyEffect(TaskState.EXITED, MessageType.EXIT_REQUEST, {"note": "ended by the operator"}),
 }

@@ -42,7 +42,9 @@ class TaskRow:
     error_tries: int = 0  # over the task's life, across workers; without those that were its pool's
     approved: bool = False
     checkpoint: int | None = None
-    review_cycles: int = 0  # of this checkpoint
+    review_cycles: int = 0  # requests since the last approval, whatever checkpoint they name
+    reviews_approved: int = 0  # over the task's life
+    checkpoints: int = 0  # reviews that must be approved before the last one
     stale_after: float = STALE_SECONDS
     title: str = ""
     depends_on: tuple[str, ...] = ()
@@ -181,6 +183,7 @@ class NewTask:
     phase: int = 1
     note: str = ""
     pool: str = ""  # empty: the default pool
+    checkpoints: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

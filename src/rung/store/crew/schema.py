@@ -21,7 +21,7 @@ from rung.store.crew.schema_rights import TASKS, reject, role_rejections, value_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-VERSION: Final = 2
+VERSION: Final = 3
 _STATES: Final = trigger_conditions.literals(TaskState)
 
 # {serial}, {real} and {now} differ between SQLite and PostgreSQL.
@@ -44,6 +44,8 @@ TABLES: Final = (
   approved INTEGER NOT NULL DEFAULT 0,
   checkpoint INTEGER,
   review_cycles INTEGER NOT NULL DEFAULT 0,
+  reviews_approved INTEGER NOT NULL DEFAULT 0,
+  checkpoints INTEGER NOT NULL DEFAULT 0,
   stale_after {{real}} NOT NULL DEFAULT {STALE_SECONDS:g},
   title TEXT,
   depends_on TEXT,
@@ -155,6 +157,9 @@ def _rejections() -> Iterator[str]:
     yield reject(
         "begin", f"INSERT {TASKS}", trigger_conditions.BAD_INITIAL_STATE, trigger_conditions.INITIAL_STATE_ERROR
     )
+    yield reject(
+        "checkpoints", state_update, trigger_conditions.CHECKPOINTS_LEFT, trigger_conditions.CHECKPOINTS_LEFT_ERROR
+    )
     yield reject("again", f"INSERT {TASKS}", duplicate, trigger_conditions.DUPLICATE_TASK_ERROR)
     yield reject(
         "delete", f"DELETE {TASKS}", f"NOT ({trigger_conditions.is_fallback('OLD')})", trigger_conditions.DELETE_ERROR
@@ -186,9 +191,8 @@ def _effects() -> Iterator[str]:
     )
     number = "CAST(substr(NEW.message, 12) AS INTEGER)"
     named = "upper(substr(NEW.message, 1, 80)) GLOB 'CHECKPOINT [0-9]*:*'"
-    checkpoint = f"CASE WHEN {named} THEN {number} ELSE coalesce(checkpoint, 0) END"
+    named_checkpoint = f"CASE WHEN {named} THEN {number} ELSE coalesce(checkpoint, 0) END"
     yield (
         "CREATE TRIGGER crew_review AFTER INSERT ON orchestration_messages WHEN NEW.message_type = 'review_request'\n"
-        "BEGIN UPDATE orchestration_tasks SET review_cycles = CASE WHEN coalesce(checkpoint, -1) ="
-        f" {checkpoint} THEN review_cycles + 1 ELSE 1 END, checkpoint = {checkpoint} {this_row}; END"
+        f"BEGIN UPDATE orchestration_tasks SET {trigger_conditions.review_requested(named_checkpoint)} {this_row}; END"
     )

@@ -179,6 +179,7 @@ def _worker_changes() -> str:
     return (
         f"IF {trigger_conditions.CLAIM_LOST} THEN RETURN NULL; END IF;\n"
         f"IF {trigger_conditions.STATE_CHANGED} THEN CASE OLD.state\n{moves}END CASE; END IF;\n"
+        f"{_reject(trigger_conditions.CHECKPOINTS_LEFT, trigger_conditions.CHECKPOINTS_LEFT_ERROR)}"
         f"{_reject(trigger_conditions.ILLEGAL_OWNER_CHANGE, trigger_conditions.OWNER_CHANGE_ERROR)}"
         f"IF {trigger_conditions.STATE_CHANGED} THEN\ngiven := NEW;\n{effects}END IF;\n"
     )
@@ -213,8 +214,7 @@ def _said() -> str:
     number = r"substring(NEW.message FROM '^[Cc][Hh][Ee][Cc][Kk][Pp][Oo][Ii][Nn][Tt] (\d{1,9})[^:]*:')::integer"
     return (
         "IF NEW.message_type = 'review_request' THEN\n"
-        f"UPDATE orchestration_tasks SET review_cycles = CASE WHEN coalesce(checkpoint, -1) ="
-        f" coalesce({number}, checkpoint, 0) THEN review_cycles + 1 ELSE 1 END,"
-        f" checkpoint = coalesce({number}, checkpoint, 0) WHERE task_id = NEW.task_id;\n"
+        f"UPDATE orchestration_tasks SET {trigger_conditions.review_requested(f'coalesce({number}, checkpoint, 0)')}"
+        " WHERE task_id = NEW.task_id;\n"
         "END IF;\nRETURN NULL;"
     )

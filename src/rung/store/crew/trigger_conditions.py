@@ -99,15 +99,37 @@ def allowed_transition(before: TaskState, task_id: str = "") -> str:
     return f"coalesce({' OR '.join(alternatives)}, FALSE)" if alternatives else "FALSE"
 
 
+APPROVED_NOW: Final = "OLD.state = 'needs_review' AND NEW.state = 'review_approved'"
+CHECKPOINTS_LEFT: Final = (
+    "OLD.checkpoints > 0 AND OLD.reviews_approved <= OLD.checkpoints AND OLD.state = 'working' AND NEW.state = 'complete'"
+    " AND OLD.approved = 1"
+)
+
+
+def review_requested(named_checkpoint: str) -> str:
+    """Return SQL assignments for one more review request; the SQL argument is the checkpoint that the request names.
+
+    Every request counts until a review is approved, whatever its number. Declared checkpoints are numbered by the
+    approvals.
+    """
+    reached = "CASE WHEN reviews_approved < checkpoints THEN reviews_approved ELSE checkpoints END + 1"
+    return (
+        "review_cycles = review_cycles + 1,"
+        f" checkpoint = CASE WHEN checkpoints > 0 THEN {reached} ELSE {named_checkpoint} END"
+    )
+
+
 # Side effects of a worker task's transition, computed from the old row and the row as it was written.
 EFFECTS: Final = {
     "generation": f"NEW.generation + CASE WHEN {CLAIMED} OR {REOPENED} THEN 1 ELSE 0 END",
     "open_for_claim": f"CASE WHEN {REOPENED} THEN 1 ELSE 0 END",
     "approved": (
-        "CASE WHEN OLD.state = 'needs_review' AND NEW.state = 'review_approved' THEN 1"
+        f"CASE WHEN {APPROVED_NOW} THEN 1"
         f" WHEN {CLAIMED} OR {REOPENED} OR NEW.state IN ('error', 'needs_review', 'review_failed') THEN 0"
         " ELSE NEW.approved END"
     ),
+    "reviews_approved": f"NEW.reviews_approved + CASE WHEN {APPROVED_NOW} THEN 1 ELSE 0 END",
+    "review_cycles": f"CASE WHEN {APPROVED_NOW} THEN 0 ELSE NEW.review_cycles END",
     "error_tries": f"NEW.error_tries + CASE WHEN NEW.state = 'error' AND NOT ({IS_WARNING}) THEN 1 ELSE 0 END",
     "warnings": f"NEW.warnings + CASE WHEN NEW.state = 'error' AND {IS_WARNING} THEN 1 ELSE 0 END",
     "retry_count": f"CASE WHEN NEW.state = 'error' AND {IS_WARNING} THEN OLD.retry_count ELSE NEW.retry_count END",
@@ -142,7 +164,7 @@ BAD_INITIAL_STATE: Final = (
 WORKER_TEXTS: Final = ("session_id", "worked_by", "started_at", "completed_at", "report_path", "last_heartbeat", "last_error",
                        "progress", "progress_at")  # fmt: skip
 CONDUCTOR_COLUMNS: Final = ("instruction_path", "stale_after", "title", "depends_on", "priority", "command", "workdir",
-                            "writes", "redispatches", "history", "plan_mark", "phase", "outcome", "note")  # fmt: skip
+                            "writes", "checkpoints", "reviews_approved", "redispatches", "history", "plan_mark", "phase", "outcome", "note")  # fmt: skip
 
 
 def _changed(column: str) -> str:
@@ -154,7 +176,7 @@ _NOT_AN_EFFECT: Final = (
     f"{_changed('approved')} AND CAST(NEW.approved AS TEXT) <> '0'",
     f"{_changed('open_for_claim')} AND NOT (CAST(NEW.open_for_claim AS TEXT) = '0' AND NEW.state NOT IN ('watching', 'fix_proposed'))",
     *(f"NEW.{name} NOT IN (OLD.{name}, OLD.{name} + 1)" for name in ("generation", "error_tries", "warnings")),
-    f"NEW.review_cycles < OLD.review_cycles AND NOT ({_changed('checkpoint')})",
+    "NEW.review_cycles < OLD.review_cycles",
 )
 ILLEGAL_COLUMN_CHANGE: Final = (
     f"NOT ({is_fallback('OLD')} OR {SIGNED_IN})"
@@ -186,6 +208,10 @@ RENAME_ERROR: Final = "rung: a task keeps its task_id"
 OWNER_CHANGE_ERROR: Final = (
     "rung: the task is another session's; session_id changes by a claim (worker: watching, fix_proposed or"
     " exit_requested to working), or when it is opened again (conductor: to watching or fix_proposed)"
+)
+CHECKPOINTS_LEFT_ERROR: Final = (
+    "rung: not every checkpoint of the task is reviewed: reviews_approved must exceed checkpoints before complete; request"
+    " the review of the next checkpoint (worker: needs_review)"
 )
 DECREASE_ERROR: Final = "rung: generation and error_tries are for life: they never become less"
 SIGN_IN_HINT: Final = "needs the crew's key: INSERT INTO crew_conductor (key) VALUES (…), in the same transaction"

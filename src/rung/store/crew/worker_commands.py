@@ -21,6 +21,7 @@ from rung.core.crew.contract import (
     illegal_transition_message,
 )
 from rung.core.crew.pool import DEFAULT_POOL
+from rung.core.crew.review import reviews_left
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
 from rung.store.crew.conductor_key import load_key
 from rung.store.crew.connection import transaction
@@ -170,9 +171,12 @@ class WorkerCommands(PoolQueries):
             self._set_state(claim, TaskState.WORKING)
 
     def complete(self, claim: TaskLease, body: str = "", *, report_path: str = "") -> None:
-        """Complete the task; requires an approved review."""
+        """Complete the task; requires an approved review of each checkpoint and one of the whole work."""
         with transaction(self.connection):
-            self._require_working(claim)
+            task = self._require_working(claim)
+            left = reviews_left(task.checkpoints, task.reviews_approved)
+            if left:
+                raise IllegalTransition(f"{task.task_id} is not complete: {left}")
             self._insert_message(claim.task_id, claim.session, body or "TASK COMPLETE", MessageType.COMPLETION)
             self._set_state(claim, TaskState.COMPLETE, **_report_column(report_path))
 
