@@ -7,6 +7,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.beyond_authority import is_beyond_authority
+
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
 
@@ -20,16 +22,8 @@ class Size(StrEnum):
     BEYOND = "beyond"  # the fix is outside the reporter's task or authority
 
 
-# Whole words, tested in this order: the first match wins.
+# Whole words, tested in this order after those of `is_beyond_authority`: the first match wins.
 _PHRASES: Final = (
-    (
-        Size.BEYOND,
-        (
-            r"architectur\w+ (?:change|decision)|cross-(?:phase|task)|(?:another|other) (?:task|phase)'?s? (?:file|scope|work)"
-            r"|(?:change|revise|contradicts?) the plan|beyond (?:my|its|our) (?:authority|scope)|out of scope"
-            r"|needs? a (?:person|human)'?s? decision"
-        ),
-    ),
     (
         Size.UNCERTAIN,
         (
@@ -58,6 +52,8 @@ _MAX_CHARACTERS: Final = 20_000  # of a report
 def size_of(failure: Failure) -> Size | None:
     """Return the size that the failure's text states; None if it states none, so that the kind alone decides."""
     text = f"{failure.message[:_MAX_CHARACTERS]}\n{failure.evidence.text[:_MAX_CHARACTERS]}"
+    if is_beyond_authority(text):
+        return Size.BEYOND
     return next((size for size, pattern in _patterns() if pattern.search(text)), None)
 
 
