@@ -18,6 +18,7 @@ from rung.crew.context import ConductorContext
 from rung.crew.judgement import RuleJudgement
 from rung.crew.settings import ConductorSettings
 from rung.crew.task_recovery import TaskRecoveries
+from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
 from tests.crew.stormy_worker import review
@@ -52,6 +53,7 @@ class Worker:
     steps_needed: int = 3
     requested_review: bool = False
     beat_at: float = 0.0
+    told: str = ""
 
     def act(self, table: CrewTable, now: float) -> None:
         if not self.alive or now < self.stopped_until:
@@ -62,6 +64,7 @@ class Worker:
                     self.alive = False
                     return
                 self.claim = table.claim(self.task_id, self.session)
+                self.told = worker_instructions(table, table.require_task(self.task_id))
                 self.beat_at = now
                 return
             claim = self.claim
@@ -109,6 +112,10 @@ class Worker:
             self.requested_review = True
 
 
+def instruction(number: int) -> str:
+    return f"Do task {number}, and only task {number}."
+
+
 ERRORS = (
     "ImportError: No module named foo",
     "3 tests failed: integration failure",
@@ -143,6 +150,8 @@ class SimulatedProcesses:
 
     def end(self, name: str, grace: float = 0.0) -> int | None:  # the port's
         worker = self.running.pop(name, None)
+        if worker is not None and worker.claim is not None and instruction(int(name[5:])) not in worker.told:
+            self.mistakes.append(f"{name}: generation {worker.claim.generation} was not told its task: {worker.told}")
         if worker is None or not worker.alive:
             return None
         row = self.world.table.task(name)
@@ -173,7 +182,9 @@ class World:
         self.processes = SimulatedProcesses(self)
         for n in range(1, tasks + 1):
             needs = tuple(f"task-{m:02}" for m in self.rng.sample(range(1, n), min(n - 1, self.rng.choice((0, 0, 1)))))
-            self.table.add_task(NewTask(task_id=f"task-{n:02}", title=f"task {n}", depends_on=needs, stale_after=STALE))
+            self.table.add_task(
+                NewTask(task_id=f"task-{n:02}", instruction=instruction(n), depends_on=needs, stale_after=STALE)
+            )
         self.conductor = self._conductor()
         self.kills = 0
 

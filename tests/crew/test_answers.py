@@ -244,7 +244,7 @@ def test_a_limit_of_a_worker_parks_its_pool_until_the_reset(world: World) -> Non
     assert said(world, MessageType.EXIT_REQUEST)[-1].startswith("PARKED: rate_limit")
     world.table.hand_off(claim, "HANDOFF: asked to stop")
     world.conductor.handle_pending()
-    assert (task(world).state, task(world).redispatches, task(world).note) == (TaskState.WATCHING, 0, "")
+    assert (task(world).state, task(world).redispatches, task(world).note) == (TaskState.FIX_PROPOSED, 0, "")
     assert world.table.pools()["default"].until == int(world.now) + 30
 
 

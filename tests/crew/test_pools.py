@@ -114,7 +114,7 @@ def test_a_pool_of_its_own_goes_on(tmp_path: Path) -> None:
     assert list(world.processes.running) == ["task-02"]
     world.table.hand_off(first, "HANDOFF: asked to stop")
     world.run_until(world.now + HOUR)
-    assert [row.state for row in world.table.tasks()] == [TaskState.WATCHING, TaskState.COMPLETE]
+    assert [row.state for row in world.table.tasks()] == [TaskState.FIX_PROPOSED, TaskState.COMPLETE]
 
 
 def test_a_quota_without_a_reset_is_asked_for_once(tmp_path: Path) -> None:

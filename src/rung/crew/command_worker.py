@@ -12,13 +12,13 @@ from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
-from rung.core.crew.contract import CONDUCTOR, PERSON, MessageType, TaskState
+from rung.core.crew.contract import TaskState
 from rung.core.crew.error_triage import ErrorReport
 from rung.core.crew.review import ReviewRequest, reviews_left
 from rung.core.crew.service_trouble import hand_back_text, trouble_of
 from rung.core.domain.errors import AttemptError, PoolUnavailable
 from rung.core.domain.failures import first_line
-from rung.crew.instruction_file import read_instructions
+from rung.crew.instruction_file import full_instructions
 from rung.crew.worker_sessions import WorkerSessions
 from rung.engine.local_zone import local_zone
 from rung.engine.process_identity import group_cpu_seconds
@@ -94,12 +94,8 @@ class CommandWorker:
                 log.instruct(instructions, reply)
 
     def _instructions(self, worker: CrewWorker) -> str:
-        """Return the last instructions from the conductor or a person, then the instruction file."""
-        path = worker.claim.instruction_path
-        text = read_instructions(path) if path else ""
-        messages = worker.table.messages(worker.task_id, types=(MessageType.INSTRUCTION,))
-        instructions = [one.message for one in messages if one.from_session in (CONDUCTOR, PERSON)]
-        return "\n\n".join([*instructions[-3:], text]).strip()
+        """Return everything that the worker is told, with the text of the instruction file."""
+        return full_instructions(worker.table, worker.table.require_task(worker.task_id))
 
     def _run_in_session(self, worker: CrewWorker, prompt: str, log: WorkerSessions | None) -> str:
         """Run the command in the session of its agent, and return its output."""

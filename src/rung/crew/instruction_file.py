@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.errors import ConfigError
+from rung.store.crew.briefing import worker_instructions
+
+if TYPE_CHECKING:
+    from rung.store.crew.rows import TaskRow
+    from rung.store.crew.table import CrewTable
 
 MAX_BYTES: Final = 1_000_000
 
@@ -25,6 +30,12 @@ def read_instructions(path: str) -> str:
     if not text.strip() or len(data) > MAX_BYTES:
         raise ConfigError("instruction_path", path, allowed)
     return text
+
+
+def full_instructions(table: CrewTable, task: TaskRow) -> str:
+    """Return everything that the task's worker is told, with the text of the instruction file; raises as it does."""
+    told = worker_instructions(table, task)
+    return f"{told}\n\n{read_instructions(task.instruction_path)}" if task.instruction_path else told
 
 
 def _read_regular(path: str) -> bytes:

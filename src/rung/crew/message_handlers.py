@@ -34,6 +34,7 @@ from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
 from rung.engine.local_zone import local_zone
+from rung.store.crew.briefing import briefing_of
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -163,8 +164,7 @@ def handle_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
     if len(blocked) > 1 and not task.outcome:
         crew.escalate(task, "the task is claimable, but two claims of it were blocked; find out what blocks them")
         return
-    body = f"INSTRUCTION: {task.instruction_path or task.title}"
-    crew.table.post_message(task.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+    crew.table.post_message(task.task_id, CONDUCTOR, briefing_of(crew.table, task).body(), MessageType.INSTRUCTION)
 
 
 def _task_of_blocked_claim(crew: ConductorContext, session: str) -> str:

@@ -11,7 +11,8 @@ from rung.adapters.system.command_line import require_program
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.core.crew.pool import DEFAULT_POOL
-from rung.store.crew.rows import NewTask
+from rung.store.crew.briefing import briefing_of
+from rung.store.crew.rows import INSTRUCTION_FACT, NewTask
 
 if TYPE_CHECKING:
     from rung.core.crew.plan import PlannedTask
@@ -152,7 +153,9 @@ def _revise(crew: ConductorContext, row: TaskRow, new: NewTask) -> None:
         "progress": "",
         "plan_mark": new.plan_mark or TaskChange.REVISED.value,
     }
-    body = f"INSTRUCTION (REVISED): {new.instruction or new.instruction_path}"
+    crew.table.set_fact(INSTRUCTION_FACT + fresh.task_id, new.instruction)
+    briefing = briefing_of(crew.table, replace(fresh, instruction_path=new.instruction_path)).body()
+    body = f"REVISED by a new plan: earlier work followed other instructions.\n\n{briefing}"
     if fresh.state is TaskState.EXITED:
         crew.table.reply(fresh, TaskState.WATCHING, body, MessageType.INSTRUCTION, **columns)
     else:

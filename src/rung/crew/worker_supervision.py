@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, SHUTDOWN_PREFIX, MessageType, TaskState
-from rung.core.crew.handoff import FIRST_ACTION, Handoff, HandoffKind, handoff_kind
 from rung.core.crew.liveness import (
     UNHEALTHY,
     Liveness,
@@ -21,6 +20,8 @@ from rung.core.crew.pool import PARKED_PREFIX
 from rung.crew.context import git_output
 from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
 from rung.crew.pool_control import absorb, exit_trouble, handover_trouble, observe_probes
+from rung.store.crew.briefing import briefing_of, last_handoff_message
+from rung.store.crew.rows import SAVED_FACT
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
@@ -141,7 +142,10 @@ def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str
         f"- state: {task.state}\n- progress: {task.progress or 'none reported'}\n"
         f"- diff: {name + '.diff' if diff else 'empty, or not a git work tree'}\n\n## Last output\n\n{output}\n"
     )
-    return str(crew.write(f"{name}.md", text))
+    report = str(crew.write(f"{name}.md", text))
+    files = [report, str(crew.runtime_dir / f"{name}.diff")] if diff else [report]
+    crew.table.set_fact(SAVED_FACT + task.task_id, "\n".join(files))
+    return report
 
 
 def redispatch(crew: ConductorContext, task: TaskRow) -> None:
@@ -150,27 +154,22 @@ def redispatch(crew: ConductorContext, task: TaskRow) -> None:
     A worker that left because of its pool is not lost: nothing is counted, and the task waits for the pool.
     """
     code = crew.end_process(task.task_id)
-    message = next(reversed(crew.table.messages(task.task_id, types=(MessageType.HANDOFF,))), None)
-    handoff = (
-        Handoff.parse(message.message) if message is not None and message.from_session == task.session_id else None
-    )
+    message = last_handoff_message(crew.table, task)
+    is_lost = message is None or not message.message.strip()
     # A shutdown of the conductor ends healthy workers. Counted, a crew of eight would exceed every limit at once.
     is_uncounted = task.note.startswith((SHUTDOWN_PREFIX, PARKED_PREFIX)) or _left_for_pool(crew, task, message, code)
     crew.record_exit(task.task_id, code)  # after the pool has closed: this makes room for another worker
-    if not is_uncounted and not _may_restart(crew, task, task.note or "its worker left", is_lost=handoff is None):
+    if not is_uncounted and not _may_restart(crew, task, task.note or "its worker left", is_lost=is_lost):
         return
-    kind = handoff_kind(handoff)
-    if kind is HandoffKind.CRASH and not task.progress:
-        state, body = TaskState.WATCHING, f"INSTRUCTION: {task.instruction_path or task.title}\nStart from scratch."
-    else:
-        state, body = TaskState.FIX_PROPOSED, _handoff_message(crew, task, kind)
+    briefing = briefing_of(crew.table, task)
+    state = TaskState.WATCHING if briefing.starts_over else TaskState.FIX_PROPOSED
     redispatches = task.redispatches + (not is_uncounted)
-    crew.table.reply(task, state, body, MessageType.INSTRUCTION, redispatches=redispatches, note="")
+    crew.table.reply(task, state, briefing.body(), MessageType.INSTRUCTION, redispatches=redispatches, note="")
 
 
 def _left_for_pool(crew: ConductorContext, task: TaskRow, handover: CrewMessageRow | None, code: int | None) -> bool:
     """Return whether the worker left because of its pool: by its hand-over, or by its exit code and last output."""
-    if handover is not None and handover.from_session == task.session_id:
+    if handover is not None:
         return absorb(crew, task, handover_trouble(handover, crew.now()))
     return task.note == Liveness.DEAD.value and absorb(crew, task, exit_trouble(crew, task.task_id, code))
 
@@ -207,12 +206,3 @@ def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost:
         )
     crew.escalate(task, f"{reason}; {block_reason}")
     return False
-
-
-def _handoff_message(crew: ConductorContext, task: TaskRow, kind: HandoffKind) -> str:
-    report = crew.runtime_dir / "partial" / f"{task.task_id}-{task.generation}.md"
-    saved = f" Saved work: {report}." if report.exists() else ""
-    return (
-        f"HANDOFF ({kind}): you take over {task.task_id} from {task.worked_by or 'a lost worker'}."
-        f" First: {FIRST_ACTION[kind]}.{saved}"
-    )

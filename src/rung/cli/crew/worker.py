@@ -98,14 +98,13 @@ def claim(
     """Claim a task. Pass the number it prints to every later command as --generation."""
     from uuid import uuid4
 
-    from rung.core.crew.contract import MessageType
     from rung.core.domain.errors import ClaimBlocked
 
     session = session or f"worker-{uuid4().hex[:12]}"
     try:
         with open_crew_table(database) as table:
             lease = table.claim(task_id, session, worked_by) if task_id else table.claim_next(session)
-            instructions = table.messages(lease.task_id, types=[MessageType.INSTRUCTION]) if lease else []
+            instruction = _told(table, lease.task_id) if lease else ""
     except ClaimBlocked as error:
         _exit_with(error, CLAIM_BLOCKED)
         return
@@ -115,7 +114,6 @@ def claim(
             NO_TASK_AVAILABLE,
         )
         return
-    instruction = instructions[-1].message if instructions else ""
     if shell:
         for name, value in (("TASK", lease.task_id), ("SESSION", lease.session), ("GENERATION", lease.generation)):
             click.echo(f"export RUNG_{name}={shlex.quote(str(value))}")
@@ -130,6 +128,19 @@ def claim(
         instruction_path=lease.instruction_path,
         instruction=instruction,
     )
+
+
+def _told(table: CrewTable, task_id: str) -> str:
+    """Return everything that the worker is told; without the text of an instruction file that cannot be read here."""
+    from rung.core.domain.errors import ConfigError
+    from rung.crew.instruction_file import full_instructions
+    from rung.store.crew.briefing import worker_instructions
+
+    task = table.require_task(task_id)
+    try:
+        return full_instructions(table, task)
+    except ConfigError:
+        return worker_instructions(table, task)
 
 
 @command.command("heartbeat", short_help="Send a heartbeat.")

@@ -78,6 +78,14 @@ class Handoff:
         return "# HANDOFF\n\n" + "\n\n".join(parts) + "\n"
 
     @classmethod
+    def read(cls, text: str, session: str) -> Handoff | None:
+        """Return the hand-over that a session has written, in any form: a HANDOFF file, or free text. None if it is empty."""
+        if not text.strip():
+            return None
+        first = next(line for line in text.splitlines() if line.strip())
+        return cls.parse(text) or cls(session=session, reason=_one_line(first), instructions=text.strip())
+
+    @classmethod
     def parse(cls, text: str) -> Handoff | None:
         """Parse a HANDOFF file. Return None if it names no session, because its origin is unknown then."""
         sections = _sections(text)

@@ -6,11 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.crew.briefing import Briefing
 from rung.core.crew.contract import CONDUCTOR, FALLBACK_PREFIX, RESERVED, TASK_ID_PATTERN, MessageType, TaskState
 from rung.core.crew.pool import describe
 from rung.core.domain.errors import ConfigError, is_number
 from rung.store.crew.pools import POOL_FACT, TASK_POOL_FACT, parse_pool
-from rung.store.crew.rows import EXCUSED_FACT, ProcessRow, RestartRow, encode_columns, parse_list
+from rung.store.crew.rows import EXCUSED_FACT, INSTRUCTION_FACT, ProcessRow, RestartRow, encode_columns, parse_list
 from rung.store.crew.trigger_conditions import NOW_SQL
 from rung.store.crew.worker_commands import WorkerCommands
 
@@ -49,17 +50,21 @@ class ConductorCommands(WorkerCommands):
                 f" VALUES (?, 'watching'{', ?' * len(columns)})",
                 [new.task_id, *columns.values()],
             )
-            body = new.instruction or new.instruction_path or new.title
-            self._insert_message(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
+            body = Briefing(task=new.task_id, instruction=new.instruction, instruction_path=new.instruction_path).body()
+            self._insert_message(new.task_id, CONDUCTOR, body or new.title, MessageType.INSTRUCTION)
+            if new.instruction:
+                self._upsert_fact(INSTRUCTION_FACT + new.task_id, new.instruction)
             if new.pool:
                 self._upsert_fact(TASK_POOL_FACT + new.task_id, new.pool)
 
     def reply(
-        self, task: TaskRow, to: TaskState, body: str, type: MessageType, *, excuse: bool = False, **columns: Any  # noqa: A002  # the column is message_type
+        self, task: TaskRow, to: TaskState, body: str, type: MessageType, *, briefing: str = "",  # noqa: A002  # the column is message_type
+        sender: str = CONDUCTOR, excuse: bool = False, **columns: Any,
     ) -> bool:  # fmt: skip
         """Post a message and change the task's state; return False, without a write, if the task changed since it was read.
 
-        `excuse` takes back the count of the task's last error: it was its pool's.
+        `briefing` is an instruction for the next worker, posted before the message. `excuse` takes back the count of
+        the task's last error: it was its pool's.
         """
         values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
@@ -69,8 +74,10 @@ class ConductorCommands(WorkerCommands):
                 " WHERE task_id = ? AND state = ? AND generation = ? RETURNING task_id",
                 [to, *values.values(), task.task_id, task.state, task.generation],
             )
+            if moved and briefing:
+                self._insert_message(task.task_id, CONDUCTOR, briefing, MessageType.INSTRUCTION)
             if moved and body:
-                self._insert_message(task.task_id, CONDUCTOR, body, type)
+                self._insert_message(task.task_id, sender, body, type)
             if moved and excuse:
                 excused = self.get_fact(EXCUSED_FACT + task.task_id) or "0"
                 self._upsert_fact(EXCUSED_FACT + task.task_id, str(int(excused) + 1))

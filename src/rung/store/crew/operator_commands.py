@@ -22,6 +22,7 @@ from rung.core.crew.contract import (
 )
 from rung.core.crew.pool import wake
 from rung.core.domain.errors import IllegalTransition, TaskChanged
+from rung.store.crew.briefing import briefing_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,9 +75,20 @@ def reply_to_task(
     effect = _REPLY_EFFECTS[reply]
     if effect.to is task.state:
         raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
-    if not table.reply(task, effect.to, body, effect.type, **effect.columns):
+    if reopens(task, effect.to):
+        # The words are a person's, so that every later worker is told them too.
+        instruction, briefing = MessageType.INSTRUCTION, briefing_of(table, task).body()
+        changed = table.reply(task, effect.to, body, instruction, sender=PERSON, briefing=briefing, **effect.columns)
+    else:
+        changed = table.reply(task, effect.to, body, effect.type, **effect.columns)
+    if not changed:
         raise TaskChanged(f"{task_id} has changed: read it again")
     return table.require_task(task_id)
+
+
+def reopens(task: TaskRow, to: TaskState) -> bool:
+    """Return whether this change of state gives the task to another worker."""
+    return to is TaskState.WATCHING or (to is TaskState.FIX_PROPOSED and task.state is not TaskState.ERROR)
 
 
 def allowed_replies(task: TaskRow) -> tuple[OperatorReply, ...]:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEARTBEAT_AGE_SQL: Final = "(julianday('now') - julianday(last_heartbeat)) * 86400"  # seconds
+INSTRUCTION_FACT: Final = "instruction/"  # fact of the crew; the task id follows: the text of its instruction
+SAVED_FACT: Final = (
+    "saved/"  # fact of the crew; the task id follows: files with the work of its last worker, one per line
+)
 EXCUSED_FACT: Final = "excused/"  # fact of the crew; the task id follows: how many of its errors were its pool's
 # The table's own count never becomes less, so that no worker can lower it. Excused errors are subtracted when it is read.
 ERROR_TRIES_SQL: Final = f"error_tries - coalesce((SELECT CAST(value AS INTEGER) FROM crew_facts WHERE name = '{EXCUSED_FACT}' || task_id), 0)"

@@ -18,6 +18,7 @@ from rung.core.domain.errors import (
     StopRequested,
     StoreUnavailable,
 )
+from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class CrewWorker:
     def _report_resumption(self) -> None:
         """Report what a successor found before it continues; where handoff and table differ, the table is right."""
         handoffs = self.table.messages(self.task_id, types=(MessageType.HANDOFF,))
-        handoff = Handoff.parse(handoffs[-1].message) if handoffs else None
+        handoff = Handoff.read(handoffs[-1].message, handoffs[-1].from_session) if handoffs else None
         differences = () if handoff is None else compare_with_table(handoff, state=TaskState.WORKING)
         found = Resumption(
             previous_session=handoffs[-1].from_session if handoffs else "unknown",
@@ -232,6 +233,10 @@ class CrewWorker:
         replies = [message for message in self.messages() if message.from_session == CONDUCTOR]
         self.table.resume(self.claim)
         return ConductorReply(state, replies[-1].message if replies else "")
+
+    def instructions(self) -> str:
+        """Return everything that this worker is told: its task, hand-overs, saved work and what a person said."""
+        return worker_instructions(self.table, self.table.require_task(self.task_id))
 
     def messages(self, *types: MessageType) -> list[CrewMessageRow]:
         """Return the messages about the task since the last call."""
