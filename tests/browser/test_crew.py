@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from rung.core.crew.contract import ASKS_PREFIX, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, MessageType, TaskState
 from rung.store.crew.rows import NewTask, TaskLease
 from rung.store.crew.table import CrewTable
 from tests.browser.conftest import up
@@ -86,6 +86,25 @@ def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     end.click()
     expect(page.locator(".toast.failed")).to_contain_text("has changed")
     assert table.require_task("works").state is TaskState.ERROR
+
+
+def test_a_successor_is_told_from_its_predecessor(
+    crew: Service, table: CrewTable, open_page: Callable[..., Page]
+) -> None:
+    """The messages and processes of two workers of one task are numbered in their order."""
+    for session in ("first-session", "second-session"):
+        table.record_launch(session, "waits", ["rung", "worker", "run"])
+        claim = table.claim("waits", session)
+        table.warn_context(claim, f"CONTEXT WARNING of {session}")
+        table.hand_off(claim, f"Done by {session}")
+        row = table.require_task("waits")
+        table.reply(row, TaskState.FIX_PROPOSED, "go on", MessageType.INSTRUCTION)
+    page = open_page(crew, "/crew/move/waits")
+    expect(page.locator(".facts")).to_contain_text("Workers so far")
+    expect(page.locator(".messages li", has_text="Done by first-session")).to_contain_text("worker 1")
+    expect(page.locator(".messages li", has_text="Done by second-session")).to_contain_text("worker 2")
+    expect(page.get_by_role("region", name="Workers")).to_contain_text("worker 2")
+    expect(page.locator(".facts")).to_contain_text("Context warnings")
 
 
 def table_claim(table: CrewTable, name: str) -> TaskLease:

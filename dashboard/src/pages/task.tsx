@@ -24,6 +24,7 @@ export default function Task({ path }: { path: readonly string[] }) {
 }
 
 function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
+  const sessions = workerSessions(task);
   return (
     <>
       <div class="page-head">
@@ -40,8 +41,9 @@ function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
           ["Last heartbeat", task.heartbeatAt === null ? "never" : <span class={task.stale ? "overdue" : ""}><Ago at={task.heartbeatAt} /></span>],
           ["Progress", task.progress || "none reported"],
           ["Total errors", `${task.errorTries}`],
-          ["Owner changes", `${task.generation}`],
-          ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}, review cycle ${task.reviewCycles}`],
+          ...(task.warnings > 0 ? [["Context warnings", `${task.warnings}`] as [string, string]] : []),
+          ["Workers so far", `${sessions.length}`],
+          ["Checkpoint", task.checkpoint === null ? "none" : `${task.checkpoint}${task.reviewCycles > 0 ? `, review cycle ${task.reviewCycles}` : ""}`],
           ["Depends on", task.dependsOn.length > 0 ? <TaskLinks crew={task.crew} ids={task.dependsOn} /> : "none"],
         ]}
       />
@@ -51,11 +53,11 @@ function Details({ task, reload }: { task: TaskDetail; reload: () => void }) {
             <header><h2 id="task-actions">Actions</h2></header>
             <div class="card-body task-actions"><TaskActions task={task} reload={reload} /></div>
           </section>
-          <Messages messages={task.messages} worker={task.session} />
+          <Messages messages={task.messages} sessions={sessions} />
         </div>
         <div class="sidebar">
           <History task={task} />
-          <Workers workers={task.workers} />
+          <Workers workers={task.workers} sessions={sessions} />
           <Files task={task} />
         </div>
       </div>
@@ -70,7 +72,21 @@ function TaskLinks({ crew, ids }: { crew: string; ids: readonly string[] }) {
 const SENDERS: Record<string, string> = { "task-00": "conductor", souffleur: "watchdog", person: "person" };
 const ALERT_TYPES = new Set(["error", "emergency", "rejection", "claim_blocked", "context_warning"]);
 
-function Messages({ messages, worker }: { messages: CrewMessage[]; worker: string }) {
+/** Sessions of the task's workers, the first one first: those that were launched, and those that only sent messages. */
+function workerSessions(task: TaskDetail): string[] {
+  const senders = task.messages.map((one) => one.sender).filter((sender) => !(sender in SENDERS));
+  const launched = [...task.workers] // within one second, in the order of their messages
+    .sort((one, other) => (one.launchedAt ?? 0) - (other.launchedAt ?? 0) || senders.indexOf(one.session) - senders.indexOf(other.session))
+    .map((one) => one.session);
+  return [...new Set([...launched, ...senders, ...(task.session ? [task.session] : [])])];
+}
+
+/** Name of a session: only a task with several workers numbers them. */
+function workerName(session: string, sessions: readonly string[]): string {
+  return sessions.length > 1 ? `worker ${sessions.indexOf(session) + 1}` : "worker";
+}
+
+function Messages({ messages, sessions }: { messages: CrewMessage[]; sessions: readonly string[] }) {
   return (
     <section class="card" aria-labelledby="messages">
       <header><h2 id="messages">Messages</h2></header>
@@ -79,7 +95,7 @@ function Messages({ messages, worker }: { messages: CrewMessage[]; worker: strin
           {[...messages].reverse().map((one) => (
             <li key={one.id} class={ALERT_TYPES.has(one.kind) ? "failed" : ""}>
               <p class="small dot-separated">
-                <span><b class="wrap">{SENDERS[one.sender] ?? (one.sender === worker ? "worker" : one.sender)}</b></span>
+                <span><b class="wrap" title={one.sender}>{SENDERS[one.sender] ?? workerName(one.sender, sessions)}</b></span>
                 <span class="quiet">{humanize(one.kind)}</span>
                 {one.at !== null ? <time class="quiet" title={fullDateTime(one.at)}>{time(one.at)}</time> : null}
               </p>
@@ -108,7 +124,7 @@ function History({ task }: { task: TaskDetail }) {
   );
 }
 
-function Workers({ workers }: { workers: WorkerProcessOut[] }) {
+function Workers({ workers, sessions }: { workers: WorkerProcessOut[]; sessions: readonly string[] }) {
   return (
     <section class="card" aria-labelledby="workers">
       <header><h2 id="workers">Workers</h2></header>
@@ -116,7 +132,7 @@ function Workers({ workers }: { workers: WorkerProcessOut[] }) {
         {workers.length === 0 ? <li class="muted small">The conductor started no worker for this task.</li> : null}
         {workers.map((one) => (
           <li key={one.session} class="small">
-            {one.launchedAt !== null ? <Ago at={one.launchedAt} /> : null}{" "}
+            <b title={one.session}>{workerName(one.session, sessions)}</b> {one.launchedAt !== null ? <Ago at={one.launchedAt} /> : null}{" "}
             <span class="muted">{one.endedAt === null ? "running" : `ended${one.exitCode === null ? "" : ` with exit code ${one.exitCode}`}`}</span>
             <code class="block wrap quiet">{one.command.join(" ")}</code>
           </li>
