@@ -8,6 +8,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
+from rung.core.domain.incident import Incident
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.testing import HttpError, Script
 
@@ -76,6 +77,30 @@ def test_a_prompt_for_a_conversation() -> None:
     request = rung.Request(messages=({"role": "user", "content": "first"},))
     assert Intervention(InterventionType.RETRY, prompt="second").apply_to(request).messages[-1]["content"] == "second"
     assert Intervention(InterventionType.RETRY).apply_to(request) == request
+
+
+def test_a_prompt_replaces_the_one_before_it() -> None:
+    """A conversation that is retried twice tells about the last failure alone."""
+    request = rung.Request(messages=({"role": "user", "content": "first"},))
+    once = Intervention(InterventionType.RETRY, prompt="it failed").apply_to(request)
+    twice = Intervention(InterventionType.RETRY, prompt="it failed again").apply_to(once)
+    assert [message["content"] for message in twice.messages] == ["first", "it failed again"]
+
+
+def test_a_run_that_a_person_asks_for(world: World) -> None:
+    """The first attempt is made as the person says; the incident keeps the request without it, for the next retry."""
+    script = Script("done")
+    outcome = world.recover(
+        script,
+        rung.Request(prompt="the task", model="small"),
+        policy="call",
+        intervention=Intervention(InterventionType.RETRY, "ada", "large", "with context"),
+    )
+    assert outcome.ok
+    (made,) = script.requests
+    assert (made.prompt, made.model) == ("with context", "large")
+    assert [type(event).__name__ for event in outcome.events] == ["Opened", "Ordered", "Changed", "AttemptSucceeded"]
+    assert Incident.of(outcome.events).first_request == rung.Request(prompt="the task", model="small")
 
 
 def test_cancel(world: World) -> None:

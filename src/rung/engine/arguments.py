@@ -12,6 +12,7 @@ from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.policy.budget import RetryBudget
 from rung.core.policy.policy import Policy
+from rung.core.recovery.interventions import Intervention
 from rung.engine.session import Session
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ _CHECKS: Final[dict[str, Callable[[str, Any], None]]] = {
     "breakers": _object("a rung.BreakerRegistry, or None for no breaker", "get"),
     "retry_budget": _instance("a rung.RetryBudget, or None for no limit", RetryBudget),
     "incident_id": _instance("a string", str),
+    "intervention": _instance("an Intervention", Intervention),
     "key": _key,
 }
 _REQUIRED: Final = frozenset({"clock", "jitter", "incident_id", "key"})  # a given None is a mistake

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
+    from rung.core.recovery.interventions import Intervention
     from rung.engine.first_attempt import FirstAttempt
     from rung.engine.loop.process_state import BreakerRegistry
     from rung.engine.ports import (
@@ -59,6 +60,7 @@ _RUN_ATTRIBUTE_PORTS: Final = (
     "investigate",
     "service_waits",
     "on_park",
+    "intervention",
 )
 
 
@@ -79,6 +81,8 @@ class RunPorts(TypedDict, total=False):
     service_waits lets the calls that wait for a failing service share its probes; default: each call sends its own
     on_park       is called with the incident when it is parked until a limit reopens, before it waits
     incident_id   id of the incident; default: a new one
+    intervention  what a person asks of the first attempt: another model, another prompt. The incident keeps the request
+                  as it was given
     clock, jitter sources of time and randomness, for tests
     """
 
@@ -96,6 +100,7 @@ class RunPorts(TypedDict, total=False):
     service_waits: ServiceWaits | None
     on_park: Callable[[Incident], object] | None
     incident_id: str
+    intervention: Intervention | None
     clock: Clock
     jitter: Callable[[], float]
 

@@ -23,7 +23,8 @@ class InterventionType(StrEnum):
 class Intervention(NamedTuple):
     """Request to retry at once, optionally with another model or prompt, or to cancel.
 
-    `prompt` replaces the request's prompt; in a conversation it is appended as a user message.
+    `prompt` replaces the request's prompt; in a conversation it is appended as a user message, in place of the one that an
+    earlier intervention or rung has appended.
     """
 
     action: InterventionType
@@ -47,5 +48,12 @@ class Intervention(NamedTuple):
             return request
         if request.messages:
             message = {"role": "user", "content": self.prompt}
-            return request.replace(messages=(*request.messages, message), recovery=self.prompt)
+            return request.replace(messages=(*_without_recovery(request), message), recovery=self.prompt)
         return request.replace(prompt=self.prompt, recovery=self.prompt)
+
+
+def _without_recovery(request: Request) -> tuple[Mapping[str, Any], ...]:
+    """Return the messages without a recovery text at their end: a repeated retry tells about the last failure alone."""
+    messages = request.messages
+    is_told = bool(request.recovery) and messages[-1] == {"role": "user", "content": request.recovery}
+    return messages[:-1] if is_told else messages

@@ -17,7 +17,7 @@ from rung.core.recovery.circuit import breaker_verdict
 from rung.core.recovery.decide import attempt_limit
 from rung.core.recovery.first_retry import FirstRetryCache
 from rung.engine.local_zone import local_zone
-from rung.engine.loop.run import CURRENT
+from rung.engine.loop.run import CURRENT, with_stack
 from rung.engine.ports import EPOCH
 from rung.engine.recover import attach_outcome
 from rung.engine.timeouts.attempt_reports import any_since
@@ -70,7 +70,7 @@ class FirstRetries:
         self.breaker.record(None, began, now, breaker_verdict(failure))
         if budget is not None:
             budget.charge()
-        return FirstRetry(failure, began, now, deadline, decision)
+        return FirstRetry(with_stack(failure, error), began, now, deadline, decision)
 
     def seconds(self, retry: FirstRetry, began: float) -> float | None:
         """Return the time limit of a retry; 0 if it cannot be made without the engine."""

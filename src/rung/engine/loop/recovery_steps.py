@@ -49,6 +49,8 @@ def recovery(
         if run.has_observers:
             yield from _persist_and_notify(run)
         over = (yield from _wait_before_attempt(run, wait)) if wait > 0 or _is_parked(run) else False
+        if run.intervention is not None and not over:  # a person asks for this run
+            over = bool((yield from _take_intervention(run)))
         while not over:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)

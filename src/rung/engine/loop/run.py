@@ -263,7 +263,7 @@ class RecoveryRun:
     def record_error(self, error: Exception) -> Failure:
         """Classify and record the error that the attempt raised."""
         self.error = error
-        failure = classify_cached(error, self.clock.now(), local_zone)
+        failure = with_stack(classify_cached(error, self.clock.now(), local_zone), error)
         if self.has_side_effects:
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)
@@ -410,6 +410,14 @@ class RecoveryRun:
                 receiver.add_cost(cost)
         if self.session is not None:
             self.session.record_closed(self.incident, self.policy)
+
+
+def with_stack(failure: Failure, error: BaseException) -> Failure:
+    """Return the failure with the stack of its exception. Equal exceptions share a cached failure, but not a stack."""
+    from rung.core.classify.stack_trace import stack_of  # imported at the first failure: a success needs none of it
+
+    stack = "" if failure.evidence.stack else stack_of(error)
+    return failure._replace(evidence=failure.evidence._replace(stack=stack)) if stack else failure
 
 
 def _min_known(one: float | None, other: float | None) -> float | None:
