@@ -2,7 +2,7 @@
 
 /** Result of a write request. */
 export interface ActionResult {
-  how: "ordered" | "replayed" | "answered" | "switched" | "said";
+  how: "ordered" | "replayed" | "estimated" | "answered" | "switched" | "said";
   incident?: string | null;
   note?: string;
 }
@@ -185,11 +185,13 @@ export interface EscalateIn {
   confirm?: string | null;
 }
 
-/** A cost estimate to confirm, or the confirmation of the change. */
+/** A cost estimate to confirm, or the confirmation of the change. Costs are US dollars of one call; null: unknown. */
 export interface EscalateOut {
   fromModel: string;
   toModel: string;
   costEstimate: number | null;
+  costDifference: number | null;
+  estimateBasis: string;
   budgetLeft: number | null;
   token: string | null;
   done: boolean;
@@ -500,6 +502,22 @@ export interface RetryIn {
   mode?: "plain" | "context" | "model" | "prompt";
   model?: string | null;
   prompt?: string | null;
+  apiKey?: string | null;
+  confirm?: string | null;
+}
+
+/** A retry that was made or ordered, or an estimate to confirm. Costs are US dollars of one call; null: unknown. */
+export interface RetryOut {
+  how: "ordered" | "replayed" | "estimated" | "answered" | "switched" | "said";
+  incident?: string | null;
+  note?: string;
+  fromModel: string;
+  toModel: string;
+  costEstimate: number | null;
+  costDifference: number | null;
+  estimateBasis: string;
+  budgetLeft: number | null;
+  token?: string | null;
 }
 
 /** The request that a retry with error context would send. */
@@ -511,6 +529,11 @@ export interface RetryPreview {
   characters: number;
   possible: boolean;
   whyNot: string;
+  needs: string[];
+  costEstimate: number | null;
+  costDifference: number | null;
+  estimateBasis: string;
+  budgetLeft: number | null;
 }
 
 /** Recoveries by a rung, prompt or model, with their time and cost. */

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rung
+from rung.adapters.system.provider_client import MeteredAnswer
+from rung.service.spending import Spending
+from rung.store.queries.spend import charge_keys
+from rung.store.session_usage import session_usage
 from rung.testing import HttpError, Script
 from tests.service.conftest import MODELS, eventually, in_background
 
@@ -63,14 +68,163 @@ def test_one_that_has_ended_is_made_again(service: Running, past: None) -> None:
     assert found == "done by small"
 
 
+def test_the_error_context_is_added_once(service: Running, past: None) -> None:
+    """A retry of a retry tells about the last failure, and has the task once."""
+    service.echo.fails = [HttpError(401, "invalid x-api-key again")]
+    done = service.post("/api/sessions/lost/retry", {"mode": "context"}, 202)
+    eventually(lambda: _result(service, done["incident"]))
+    service.post("/api/sessions/lost/retry", {"mode": "context"}, 202)
+    eventually(lambda: len(service.echo.asked) == 2)
+    prompt = service.echo.asked[1].prompt
+    assert prompt.count("The previous attempt at this task failed.") == 1
+    assert prompt.count("the task of lost") == 1
+    assert "invalid x-api-key again" in prompt
+
+
+def test_the_stack_of_an_exception_is_in_the_context(service: Running) -> None:
+    """The preview shows where the work raised, with the causes, and without the frames of the engine."""
+
+    def parse(_: rung.Request) -> str:
+        raise ValueError("no number in the answer")
+
+    rung.recover_sync(
+        parse,
+        rung.Request(prompt="the task", model="small"),
+        policy=rung.policy("model", models=MODELS, retries=0, backoff={"base": 0}, report=""),
+        journal=service.journal,
+        session=rung.Session("small", "raised"),
+    )
+    assert service.journal.flush()
+    prompt = service.get("/api/sessions/raised/retry-preview")["prompt"]
+    assert "[begin stack" in prompt
+    assert ", in parse" in prompt
+    assert "/rung/engine/" not in prompt
+
+
 def test_again_with_another_model(service: Running, past: None) -> None:
     """And with recovery: it fails once more, and is retried as the policy says."""
     service.admin.put("/api/retry-policy", json={"backoffBase": 0}, headers={"if-match": '"0"'})
     eventually(lambda: service.context.policies.pick().backoff.base == 0)
     service.echo.fails = [HttpError(503, "busy")]
-    done = service.post("/api/sessions/lost/retry", {"mode": "model", "model": "large"}, 202)
+    done = _confirmed_retry(service, "lost", {"mode": "model", "model": "large"})
     eventually(lambda: _result(service, done["incident"]) == "done by large")
     assert [request.model for request in service.echo.asked] == ["large", "large"]
+
+
+def test_a_dearer_model_is_confirmed_first(service: Running, past: None) -> None:
+    """The first request says what it costs, in total and as a difference, and does nothing; the token confirms it once."""
+    key = {"Idempotency-Key": "k-1"}
+    body = {"mode": "model", "model": "large"}
+    estimate = service.post("/api/sessions/lost/retry", body, 202, **key)
+    assert (estimate["how"], estimate["fromModel"], estimate["toModel"]) == ("estimated", "small", "large")
+    assert (estimate["costEstimate"], estimate["costDifference"]) == (0.1, pytest.approx(0.09))
+    assert "policy" in estimate["estimateBasis"]
+    assert not service.echo.asked
+    wrong = service.post("/api/sessions/saved/retry", {**body, "confirm": estimate["token"]}, 409)
+    assert wrong["field"] == "confirm"
+    other = {"mode": "model", "model": "small", "confirm": estimate["token"]}
+    assert service.post("/api/sessions/lost/retry", other, 409)["field"] == "confirm"
+    confirmed = {**body, "confirm": estimate["token"]}
+    done = service.post("/api/sessions/lost/retry", confirmed, 202, **key)
+    assert service.post("/api/sessions/lost/retry", confirmed, 202, **key) == done
+    eventually(lambda: _result(service, done["incident"]) == "done by large")
+    (change,) = service.get("/api/sessions/lost")["modelChanges"]
+    assert (change["fromModel"], change["toModel"], change["reason"]) == ("small", "large", "manual")
+    assert change["costEstimate"] == 0.1
+
+
+def test_no_question_for_a_model_that_costs_less(service: Running) -> None:
+    """A retry on a cheaper model is made at once, unless the policy asks for every handover."""
+    rung.recover_sync(
+        Script(HttpError(401, "no")),
+        rung.Request(prompt="the task", model="large"),
+        policy=rung.policy("model", models=MODELS, report=""),
+        journal=service.journal,
+        session=rung.Session("large", "dear"),
+    )
+    assert service.journal.flush()
+    body = {"mode": "model", "model": "small"}
+    assert service.post("/api/sessions/dear/retry", body, 202)["how"] == "replayed"
+    service.admin.put("/api/retry-policy", json={"settings": {"confirm": "always"}}, headers={"if-match": '"0"'})
+    eventually(lambda: service.context.policies.pick("shop").confirm == "always")
+    eventually(lambda: service.journal.flush() and service.get("/api/sessions/dear")["status"] == "succeeded")
+    assert service.post("/api/sessions/dear/retry", body, 202)["how"] == "estimated"
+
+
+def test_the_cost_of_a_retry_is_booked(service: Running, past: None) -> None:
+    """What a replay costs is part of the session, from the tokens that the provider reports, else from the text."""
+    prices = {"large": {"input": 1_000_000.0, "output": 2_000_000.0}}
+    service.context.replayers.spending = Spending(service.journal, None, prices)
+    answers = [MeteredAnswer("fine", (3, 4)), MeteredAnswer("four", (0, 0))]
+    service.context.replayers.replayers = [Metered(answers)]
+    for dollars in (3 + 2 * 4.0, 11 + len('["the task of lost", []]') // 4 + 2.0):
+        done = _confirmed_retry(service, "lost", {"mode": "model", "model": "large"})
+        eventually(partial(_result, service, done["incident"]))
+        assert service.journal.flush()
+        assert service.get("/api/sessions/lost")["dollars"] == pytest.approx(dollars)
+    assert session_usage(service.journal, "lost").calls == 2
+
+
+class Metered:
+    """Client that answers with these usages."""
+
+    def __init__(self, answers: list[MeteredAnswer]) -> None:
+        self.answers = answers
+
+    def supports(self, request: rung.Request) -> bool:
+        return request.model == "large"
+
+    def __call__(self, request: rung.Request) -> MeteredAnswer:
+        return self.answers.pop(0)
+
+
+def test_nothing_is_retried_or_escalated_on_an_empty_budget(service: Running, past: None) -> None:
+    """With nothing left, a retry and an escalation are refused, also where the cost is unknown."""
+    service.admin.put("/api/budgets", json={"session": 0}, headers={"if-match": '"0"'})
+    for body in ({}, {"mode": "model", "model": "unheard-of"}):
+        refused = service.post("/api/sessions/lost/retry", body, 409)
+        assert "budget of $0.00 for this session is spent" in refused["detail"]
+    refused = service.post("/api/sessions/lost/escalate", {"toModel": "unheard-of"}, 409)
+    assert "budget of $0.00 for this session is spent" in refused["detail"]
+    assert not service.echo.asked
+
+
+def test_the_budget_of_a_gateway_key_counts(service: Running) -> None:
+    """A session that a key of the gateway has named cannot be retried when the key's budget is spent."""
+    digest = "0123456789ab" + "c" * 52
+    session = f"{digest[:12]}/s-1"
+    rung.recover_sync(
+        Script(HttpError(401, "no")), rung.Request(prompt="x", model="small"),
+        policy=rung.policy("model", report=""), journal=service.journal, session=rung.Session("small", session),
+    )  # fmt: skip
+    assert service.journal.flush()
+    service.context.replayers.spending = Spending(service.journal, keys={digest: 1.0})
+    assert service.get(f"/api/sessions/{session}/retry-preview")["budgetLeft"] == 1.0
+    charge_keys(service.journal, {digest: 1.0}, 1.0)
+    assert "for this key is spent" in service.post(f"/api/sessions/{session}/retry", {}, 409)["detail"]
+
+
+def test_a_prompt_in_place_of_a_request_that_is_not_recorded(service: Running) -> None:
+    """What was too long, or held a secret, is retried with a prompt that the person gives."""
+    secret = "the key is sk-ant-" + "api03-" + "a1B2c3D4e5F6g7H8" * 3
+    for name, prompt in (("long", "x" * 200_000), ("secret", secret)):
+        rung.recover_sync(
+            Script(HttpError(401, "no")), rung.Request(prompt=prompt, model="small"),
+            policy=rung.policy("model", report=""), journal=service.journal, session=rung.Session("small", name),
+        )  # fmt: skip
+        assert service.journal.flush()
+        preview = service.get(f"/api/sessions/{name}/retry-preview")
+        assert not preview["possible"]
+        assert "send a prompt of your own" in preview["whyNot"]
+        service.post(f"/api/sessions/{name}/retry", {"mode": "context"}, 409)
+        done = service.post(f"/api/sessions/{name}/retry", {"mode": "prompt", "prompt": "shorter"}, 202)
+        eventually(partial(_result, service, done["incident"]))
+        assert service.echo.asked[-1].prompt == "shorter"
+
+
+def _confirmed_retry(service: Running, session: str, body: dict[str, Any]) -> Any:
+    token = service.post(f"/api/sessions/{session}/retry", body, 202)["token"]
+    return service.post(f"/api/sessions/{session}/retry", {**body, "confirm": token}, 202)
 
 
 def _with_status(service: Running, session: str, status: str) -> Any:

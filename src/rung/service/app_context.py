@@ -9,7 +9,9 @@ from fastapi import Depends, Request
 from rung.service.auth import Authenticator, Principal, Role
 from rung.service.auth_middleware import require_role
 from rung.service.crew_tables import CrewTables
+from rung.service.escalation import ManualEscalations
 from rung.service.limits import MAX_HEAVY, MAX_HEAVY_PER_TOKEN, ConcurrencyLimit
+from rung.service.manual_retry import ManualRetries
 from rung.service.routes.stream import EventBroadcaster
 from rung.store.journal.journal import Journal
 from rung.wiring.policies import PolicyStore
@@ -31,6 +33,16 @@ class AppContext(NamedTuple):
     crews: CrewTables = CrewTables()
     webhook_hosts: frozenset[str] = frozenset()  # may be on this machine or link-local
     heavy: ConcurrencyLimit = ConcurrencyLimit("exports and backtests", MAX_HEAVY, MAX_HEAVY_PER_TOKEN)
+
+    @property
+    def retries(self) -> ManualRetries:
+        """Retries that a person asks for."""
+        return ManualRetries(self.journal, self.policies, self.replayers)
+
+    @property
+    def escalations(self) -> ManualEscalations:
+        """Escalations that a person asks for."""
+        return ManualEscalations(self.journal, self.policies, self.replayers)
 
 
 def _context(request: Request) -> AppContext:

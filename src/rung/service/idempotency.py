@@ -40,8 +40,12 @@ def run_idempotent(
     body: BaseModel,
     response_type: type[M],
     action: Callable[[], M],
+    is_final: Callable[[M], bool] = lambda _: True,
 ) -> M:
-    """Run the action unless this key has a stored response; reject a key reused for another request."""
+    """Run the action unless this key has a stored response; reject a key reused for another request.
+
+    A response that is not final has done nothing: the key stays free.
+    """
     if key is None:
         return action()
     name = f"{principal.token_hash[:16]}/{key}"
@@ -58,5 +62,8 @@ def run_idempotent(
     except BaseException:
         release_key(context.journal, name)
         raise
+    if not is_final(response):
+        release_key(context.journal, name)
+        return response
     store_response(context.journal, name, response.model_dump_json(by_alias=True))
     return response

@@ -12,10 +12,13 @@ from starlette.responses import Response
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import ConfigError, StoreError, StoreUnavailable, VersionConflict
+from rung.service.api_problem import ApiProblem
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
+
+__all__ = ["PROBLEM_RESPONSES", "ApiProblem", "ProblemDetails", "install_handlers", "problem_response"]
 
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 TITLES: Final = {
@@ -63,21 +66,6 @@ PROBLEM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     for status, title in TITLES.items()
     if status != 500  # noqa: PLR2004  # internal errors are not part of the API contract
 }
-
-
-class ApiProblem(Exception):
-    """An error that a route raises; becomes a problem response."""
-
-    def __init__(self, status: int, detail: str, *, field: str | None = None, retry_after: float = 0.0) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.field = field
-        self.headers = {"retry-after": str(max(1, round(retry_after)))} if retry_after > 0 else None
-
-    def response(self) -> Response:
-        """Return the problem response."""
-        return problem_response(self.status, self.detail, field=self.field, headers=self.headers)
 
 
 def problem_response(

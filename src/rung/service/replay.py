@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.incident import Incident
-from rung.core.policy.prompts import render
+from rung.core.domain.request import Request
+from rung.core.policy.prompts import render, without_task
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
-from rung.service.problems import ApiProblem
+from rung.service.api_problem import ApiProblem
+from rung.service.retry_ways import PLAIN, CommandRetries, GatewayRetries, RetryChoice, way_in_of
 from rung.service.spending import PaidReplay, Spending
 from rung.store.project_scope import ProjectJournal
+from rung.store.recorded_calls import COMMAND, GATEWAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.core.domain.events import Event
-    from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
+    from rung.service.retry_ways import CommandRunner
     from rung.store.journal.journal import Journal
 
 MAX_RESULT_CHARS: Final = 64 * 1024
 TRUNCATION_MARK: Final = "characters left out"  # in texts that `clip` shortened for the journal
+SECRET_MARK: Final = "<secret:"  # noqa: S105  # in texts that were redacted for the journal
 
 
 class Replayer(Protocol):
@@ -42,12 +46,20 @@ class Replayer(Protocol):
 
 
 class Replayers:
-    """The replay clients of a service, in order of preference."""
+    """The ways of a service to make a call again: its clients in order of preference, gateways, and commands."""
 
-    def __init__(self, journal: Journal, replayers: Sequence[Replayer] = (), spending: Spending | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        replayers: Sequence[Replayer] = (),
+        spending: Spending | None = None,
+        runner: CommandRunner | None = None,
+    ) -> None:
         self.journal = journal
         self.replayers = list(replayers)
         self.spending = spending or Spending(journal)
+        self.gateways = GatewayRetries(journal)
+        self.commands = CommandRetries(journal, runner)
 
     def find(self, request: Request | None) -> Replayer | None:
         """Return the first client that can make this request."""
@@ -55,39 +67,62 @@ class Replayers:
             (replayer for replayer in self.replayers if request is not None and replayer.supports(request)), None
         )
 
-    def why_not(self, incident: Incident) -> str:
-        """Return why this incident's request cannot be replayed; empty if it can."""
-        request = incident.request
-        if request is None or not (request.prompt or request.messages):
-            return "the request was not recorded: only the program that made it can retry it"
-        if TRUNCATION_MARK in json.dumps([request.prompt, list(request.messages)]):
-            return "the request was too long to be recorded completely"
-        if self.find(request) is None:
+    def needs(self, incident: Incident) -> tuple[str, ...]:
+        """Return the fields that the person must give with a retry."""
+        return self.gateways.needs(incident) if way_in_of(self.journal, incident) == GATEWAY else ()
+
+    def why_not(self, incident: Incident, choice: RetryChoice = PLAIN) -> str:
+        """Return why this incident's call cannot be made again; empty if it can."""
+        way_in = way_in_of(self.journal, incident)
+        if way_in == GATEWAY:
+            return self.gateways.why_not(incident, choice)
+        if way_in == COMMAND:
+            return self.commands.why_not(incident)
+        request = requested(incident, choice)
+        unusable = why_unusable(request)
+        if unusable:
+            return f"{unusable}: send a prompt of your own, or retry from the program that made it"
+        model = choice.model or request.model
+        if self.find(request.replace(model=model)) is None:
             return (
-                f"no client for {request.model or 'its agent'} is configured: start the service with the model's API key set"
+                f"no client for {model or 'its agent'} is configured: start the service with the model's API key set"
                 " (ANTHROPIC_API_KEY, OPENAI_API_KEY), or retry from the program that made the request"
             )
         return ""
 
-    def start(self, incident: Incident, intervention: Intervention, policy: Policy) -> str:
-        """Start the replay in the background as a new incident of the same session; return its id."""
-        request = incident.request
-        replayer = self.find(request)
-        if request is None or replayer is None:
-            raise ApiProblem(409, self.why_not(incident))
+    def start(self, incident: Incident, intervention: Intervention, policy: Policy, choice: RetryChoice = PLAIN) -> str:
+        """Make the call again in the background, as a new incident of the same session; return its id."""
+        why_not = self.why_not(incident, choice)
+        if why_not:
+            raise ApiProblem(409, why_not)
         name = f"again-{uuid.uuid4().hex[:12]}"
-        again = intervention.apply_to(request)
+        way_in = way_in_of(self.journal, incident)
+        if way_in == GATEWAY:
+            self.gateways.start(incident, intervention, choice, name)
+        elif way_in == COMMAND:
+            self.commands.start(incident, intervention, name)
+        else:
+            self._start_client(incident, intervention, policy, choice, name)
+        return name
+
+    def _start_client(
+        self, incident: Incident, intervention: Intervention, policy: Policy, choice: RetryChoice, name: str
+    ) -> None:
+        request = requested(incident, choice)
+        first = intervention.apply_to(request)
+        replayer = self.find(first)
+        assert replayer is not None  # noqa: S101  # checked by why_not
         attempt = PaidReplay(self.spending, replayer, name, policy, incident.terms.session, incident.terms.project)
-        attempt.reserve(again)
+        attempt.reserve(first)
         ports = {
             "policy": policy,
             "journal": ProjectJournal(self.journal, incident.terms.project),
             "session": Session(intervention.model or request.model, incident.terms.session),
             "incident_id": name,
+            "intervention": intervention,  # the incident keeps the request without it, for the next retry
         }
-        work = (attempt, again, ports)
+        work = (attempt, request, ports)
         threading.Thread(target=self._recover, args=work, name=f"rung-{name}", daemon=True).start()
-        return name
 
     def _recover(self, attempt: PaidReplay, request: Request, ports: dict[str, Any]) -> None:
         """Run the request with recovery and store its result for the incident page."""
@@ -106,11 +141,36 @@ def load_incident(journal: Journal, incident: str) -> tuple[Incident, list[Event
     return Incident.of(events), events
 
 
+def original_request(incident: Incident) -> Request | None:
+    """Return the request as its caller gave it, without what rungs added, on the model that it is on now."""
+    first, last = incident.first_request, incident.request
+    return first if first is None or last is None else first.replace(model=last.model, agent=last.agent)
+
+
+def requested(incident: Incident, choice: RetryChoice) -> Request:
+    """Return the request that a retry begins with: the original one, or the person's prompt where that is not recorded."""
+    request = original_request(incident) or Request()
+    if choice.mode == "prompt" and why_unusable(request):
+        return request.replace(prompt=choice.prompt, messages=())
+    return request
+
+
+def why_unusable(request: Request) -> str:
+    """Return why a recorded request is not the one that was made; empty if it is."""
+    content = json.dumps([request.prompt, list(request.messages)], default=str)
+    if not (request.prompt or request.messages):
+        return "the request was not recorded"
+    if TRUNCATION_MARK in content:
+        return "the request was too long to be recorded completely"
+    return "the request contained a secret, which is not recorded" if SECRET_MARK in content else ""
+
+
 def error_context(incident: Incident, policy: Policy) -> str:
     """Return the prompt that tells the next attempt about the last failure."""
     if incident.failure is None or incident.request is None:
         return incident.request.prompt if incident.request is not None else ""
-    return render("context.error", incident, incident.failure, policy.prompts)
+    text = render("context.error", incident, incident.failure, policy.prompts)
+    return text if incident.first_request is not None and incident.first_request.prompt else without_task(text)
 
 
 def retry_intervention(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:

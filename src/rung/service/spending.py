@@ -11,26 +11,32 @@ from rung.adapters.system.list_prices import fetch_list_prices
 from rung.adapters.system.provider_client import MeteredAnswer
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
+from rung.core.policy.call_costs import ModelCost, SessionUsage, estimate_call
 from rung.core.policy.purses import refusal
-from rung.core.policy.spend_estimates import ModelPrice, token_bound
-from rung.core.policy.spend_limits import SpendLimits, month_of
+from rung.core.policy.spend_estimates import ModelPrice, estimated_tokens, token_bound
+from rung.core.policy.spend_limits import SpendLimit, SpendLimits, month_of
 from rung.engine.attempt_api import report_cost
-from rung.service.problems import ApiProblem
+from rung.service.api_problem import ApiProblem
 from rung.store import spend_holds
 from rung.store.queries.spend import spend_limits
+from rung.store.session_usage import add_usage, session_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.request import Request
+    from rung.core.policy.call_costs import CostEstimate
     from rung.core.policy.policy import Policy
-    from rung.core.policy.spend_limits import SpendLimit
     from rung.store.journal.journal import Journal
+    from rung.store.queries.listing_rows import SessionRow
 
 ATTEMPT_SECONDS: Final = 600.0  # a reservation outlives an attempt, but not for long the process that made it
 ORDER_SECONDS: Final = 60.0  # until the process that carries out an order has reserved for itself
 _MILLION: Final = 1_000_000
 NO_PRICES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType({})
+NO_KEYS: Final[Mapping[str, float]] = MappingProxyType({})
+KEY_DIGITS: Final = 12  # of a key's hash, in the names of its sessions
+_HEX_DIGITS: Final = frozenset("0123456789abcdef")
 
 
 class Spending:
@@ -41,9 +47,11 @@ class Spending:
         journal: Journal,
         limits: SpendLimits | None = None,
         prices: Mapping[str, Mapping[str, float]] = NO_PRICES,
+        keys: Mapping[str, float] = NO_KEYS,
     ) -> None:
         self.journal = journal
         self._file_limits = limits
+        self._keys = keys  # spend limits of the gateway's keys, by hash
         self._prices: dict[str, ModelPrice | None] = {
             model: ModelPrice(price["input"] / _MILLION, price["output"] / _MILLION) for model, price in prices.items()
         }
@@ -51,7 +59,11 @@ class Spending:
     def limits_for(self, session: str, project: str) -> list[SpendLimit]:
         """Return the limits of a session's calls."""
         limits = spend_limits(self.journal, self._file_limits)
-        return limits.limits_for(session, project, month_of(time.time()))
+        key = key_of_session(session)
+        of_key = [
+            SpendLimit("key", "", dollars, name) for name, dollars in self._keys.items() if name[: len(key)] == key
+        ]
+        return [*(of_key if key else ()), *limits.limits_for(session, project, month_of(time.time()))]
 
     def left(self, session: str, project: str) -> float | None:
         """Return the US dollars that a session may still reserve; None without a limit."""
@@ -62,6 +74,34 @@ class Spending:
         if model not in self._prices:
             self._prices[model] = fetch_list_prices([model]).get(model)
         return self._prices[model]
+
+    def estimate(self, row: SessionRow, policy: Policy, here: str, there: str, size: int) -> CostEstimate:
+        """Estimate a call of a session on another model than the one it is on `here`. May block for a list price."""
+        usage = session_usage(self.journal, row.id)
+        successes = row.attempts - row.failures
+        mean = row.dollars / (successes if successes > 0 else row.attempts) if row.attempts else 0.0
+        return estimate_call(usage, mean, size, self._model_cost(policy, here), self._model_cost(policy, there))
+
+    def _model_cost(self, policy: Policy, name: str) -> ModelCost:
+        listed = policy.model(name)
+        return ModelCost(name, self.price(name) if name else None, listed.cost if listed is not None else 0.0)
+
+    def check(self, session: str, project: str, model: str, estimate: CostEstimate) -> float | None:
+        """Return the US dollars that a session may still spend, None without a limit; refuse a call that it cannot pay."""
+        limits = self.limits_for(session, project)
+        left = spend_holds.left(self.journal, limits, time.time())
+        if left is None:
+            return None
+        if left <= 0:
+            exhausted = next(
+                limit for limit in limits if (spend_holds.left(self.journal, [limit], time.time()) or 0.0) <= 0
+            )
+            raise ApiProblem(409, refusal(exhausted, 0.0, time.time()))
+        if estimate.total is not None and estimate.total > left:
+            raise ApiProblem(
+                409, f"{model} costs about ${estimate.total:.2f} per attempt; the remaining budget is ${left:.2f}"
+            )
+        return left
 
     def order(self, name: str, session: str, project: str, dollars: float) -> None:
         """Reserve the estimate of an attempt that another process is ordered to make, until it reserves for itself."""
@@ -94,6 +134,7 @@ class PaidReplay:
         self._replayer = replayer
         self._holder = f"replay-{name}"
         self._policy = policy
+        self._session = session
         self._limits = spending.limits_for(session, project)
         self._held = 0.0
 
@@ -126,8 +167,11 @@ class PaidReplay:
             raise
         if not isinstance(answer, MeteredAnswer):
             return answer  # such a client reports its cost itself, as every attempt does
+        tokens = answer.tokens if any(answer.tokens) else self._tokens_of(request, answer.text)
         price = self._spending.price(request.model)
-        report_cost(price.cost(answer.tokens) if price is not None else self._listed_cost(request))
+        report_cost(price.cost(tokens) if price is not None else self._listed_cost(request))
+        used = SessionUsage(1, *tokens, answer.cached)
+        add_usage(self._spending.journal, {self._session: used} if self._session else {}, time.time())
         return answer.text
 
     def release(self) -> None:
@@ -141,10 +185,24 @@ class PaidReplay:
         price = None if listed else self._spending.price(request.model)
         if price is None:
             return listed or None
-        size = len(json.dumps([request.prompt, list(request.messages)], default=str).encode())
-        return price.cost(token_bound(dict(request.params), size, request.max_tokens, price))
+        return price.cost(token_bound(dict(request.params), _size(request), request.max_tokens, price))
+
+    @staticmethod
+    def _tokens_of(request: Request, answer: str) -> tuple[int, int]:
+        """Estimate the tokens of an attempt whose provider reports none."""
+        return estimated_tokens(_size(request)), estimated_tokens(len(answer.encode()))
 
     def _listed_cost(self, request: Request) -> float:
         """Return the expected cost of an attempt by the policy; 0 if it has none."""
         model = self._policy.model(request.model)
         return model.cost if model is not None else 0.0
+
+
+def key_of_session(session: str) -> str:
+    """Return the beginning of the gateway key's hash that a session's name begins with; empty if it has none."""
+    key, separator, _ = session.partition("/")
+    return key if separator and len(key) == KEY_DIGITS and set(key) <= _HEX_DIGITS else ""
+
+
+def _size(request: Request) -> int:
+    return len(json.dumps([request.prompt, list(request.messages)], default=str).encode())

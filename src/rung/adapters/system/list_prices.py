@@ -34,10 +34,14 @@ def list_price(model: str) -> ModelPrice | None:
         from genai_prices import Usage, calc_price
 
         listed = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
+        cached = calc_price(Usage(input_tokens=_THOUSAND, cache_read_tokens=_THOUSAND), model)
     except (ImportError, LookupError):
         return None
     return ModelPrice(
-        float(listed.input_price) / _THOUSAND, float(listed.output_price) / _THOUSAND, listed.model.context_window
+        float(listed.input_price) / _THOUSAND,
+        float(listed.output_price) / _THOUSAND,
+        listed.model.context_window,
+        float(cached.input_price) / _THOUSAND,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
+from rung.core.domain.token_counts import cached_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +32,11 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class MeteredAnswer(NamedTuple):
-    """Text of a response, and the input and output tokens that the provider charges."""
+    """Text of a response, and the input and output tokens that the provider charges; `cached` of the input were cached."""
 
     text: str
     tokens: tuple[int, int]
+    cached: int = 0
 
 
 class ProviderClient(NamedTuple):
@@ -61,7 +63,10 @@ class ProviderClient(NamedTuple):
                 body.setdefault("max_completion_tokens", request.max_tokens)
             path, headers = "/v1/chat/completions", {"authorization": f"Bearer {self.key}"}
         answer = self._post(path, body, headers)
-        return MeteredAnswer(_text(answer, self.wire), _tokens(answer))
+        usage = answer.get("usage")
+        return MeteredAnswer(
+            _text(answer, self.wire), _tokens(answer), cached_tokens(usage if isinstance(usage, dict) else {})
+        )
 
     def _post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         url = self.url.rstrip("/").removesuffix("/v1") + path

@@ -17,11 +17,15 @@ _DEARER_OPTIONS: Final = (("service_tier", "priority"), ("speed", "fast"))
 
 
 class ModelPrice(NamedTuple):
-    """US dollars per input token and per output token, and the context window in tokens if it is known."""
+    """US dollars per input token and per output token, and the context window in tokens if it is known.
+
+    `cached`: US dollars per input token that is read from the provider's cache; None if it is unknown.
+    """
 
     input: float
     output: float
     window: int | None = None
+    cached: float | None = None
 
     def cost(self, tokens: tuple[int, int]) -> float:
         """Return the US dollars of input and output tokens. A count below zero is no refund."""

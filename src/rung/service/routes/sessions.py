@@ -8,15 +8,14 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.incident import Incident
-from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
 from rung.service.incident_status import live_status, live_statuses
+from rung.service.manual_retry import find_session
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
-from rung.service.replay import error_context, load_incident, retry_intervention
+from rung.service.replay import error_context
+from rung.service.retry_ways import API_KEY, RetryChoice
 from rung.service.routes.incidents import NO_NUL, incident_out
-from rung.service.schemas.base import ActionResult
 from rung.service.schemas.sessions import (
     AttemptOut,
     EscalateIn,
@@ -25,16 +24,17 @@ from rung.service.schemas.sessions import (
     ModelChange,
     ModelCost,
     RetryIn,
+    RetryOut,
     RetryPreview,
     SessionDetail,
     SessionOut,
     SessionPage,
 )
 from rung.store.queries import listing
-from rung.store.queries.incidents import incident_to_retry, last_rules, open_incident_by_session, open_incidents
+from rung.store.queries.incidents import last_rules, open_incident_by_session
 from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
-from rung.store.settings import audit_trail, record_audit
+from rung.store.settings import AuditEntry, audit_trail
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=PROBLEM_RESPONSES)
 
@@ -50,6 +50,7 @@ LIVE_STATUS: Final = {"working": "running", "recovering": "retrying", "waiting":
 MAX_ATTEMPTS: Final = 500  # of a session, in one response
 MAX_RECOVERIES: Final = 200
 CONFIRM_SECONDS: Final = 600.0  # how long an estimate can be confirmed
+UNCONFIRMED: Final = "nothing has changed yet: send the token as `confirm`"
 Id = Annotated[str, Path(min_length=1, max_length=300, pattern=NO_NUL)]
 
 
@@ -78,21 +79,32 @@ def list_sessions(
 
 
 @router.get("/{session:path}/retry-preview")
-def retry_preview(session: Id, context: Context, _: Reader) -> RetryPreview:
-    """Preview of a retry with error context, and whether a retry is possible."""
-    incident, _events = _incident_to_retry(context, session)
+def retry_preview(
+    session: Id, context: Context, _: Reader, model: Annotated[str, Query(max_length=200, pattern=NO_NUL)] = ""
+) -> RetryPreview:
+    """Preview of a retry with error context, its cost on a model, and whether a retry is possible."""
+    retries = context.retries
+    incident, _events = retries.incident(session)
     policy = context.policies.pick(incident.terms.project)
     prompt = error_context(incident, policy)
-    why_not = "" if incident.status is None else context.replayers.why_not(incident)
-    request = incident.request
+    row = find_session(context.journal, session)
+    here, estimate = retries.estimate(row, incident, policy, model)
+    needs = context.replayers.needs(incident) if incident.status is not None else ()
+    choice = RetryChoice(model=model, api_key="given" if API_KEY in needs else "")
+    why_not = "" if incident.status is None else context.replayers.why_not(incident, choice)
     return RetryPreview(
         incident=incident.id,
         prompt=prompt,
-        model=request.model if request is not None else "",
-        models=[model.name for model in policy.models],
+        model=here,
+        models=[one.name for one in policy.models],
         characters=len(prompt),
         possible=not why_not,
         why_not=why_not,
+        needs=list(needs),
+        cost_estimate=estimate.total,
+        cost_difference=estimate.difference,
+        estimate_basis=estimate.basis,
+        budget_left=context.replayers.spending.left(session, row.project),
     )
 
 
@@ -100,7 +112,7 @@ def retry_preview(session: Id, context: Context, _: Reader) -> RetryPreview:
 @router.get("/{session:path}")
 def one_session(session: Id, context: Context, _: Reader) -> SessionDetail:
     """One session: its attempts, recoveries, model changes and costs."""
-    (row,) = _out(context, [_row(context, session)])
+    (row,) = _out(context, [find_session(context.journal, session)])
     recoveries = listing.incidents(context.journal, session=session, troubled=False, limit=MAX_RECOVERIES).rows
     return SessionDetail(
         **row.model_dump(),
@@ -115,42 +127,50 @@ def one_session(session: Id, context: Context, _: Reader) -> SessionDetail:
 
 
 @router.post("/{session:path}/retry", status_code=202)
-def retry(session: Id, body: RetryIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> ActionResult:
-    """Retry: a waiting recovery continues immediately; an ended one is replayed by this service."""
+def retry(session: Id, body: RetryIn, context: Context, principal: Actor, key: IdempotencyKey = None) -> RetryOut:
+    """Retry: a waiting recovery continues immediately; the call of an ended one is made again.
+
+    On a model that costs more, the first request returns an estimate, and the second confirms it.
+    """
     return run_idempotent(
         context,
         key,
         principal,
         f"retry {session}",
         body,
-        ActionResult,
+        RetryOut,
         lambda: _retry(context, session, body, principal.name),
+        is_final=lambda response: response.how != "estimated",
     )
 
 
-def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> ActionResult:
-    incident, events = _incident_to_retry(context, session)
-    policy = context.policies.pick(incident.terms.project)
-    intervention = retry_intervention(body.mode, body.model, body.prompt, error_context(incident, policy), by)
-    detail = {"mode": body.mode, "incident": incident.id, "model": intervention.model}
+def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> RetryOut:
+    choice = RetryChoice(body.mode, body.model or "", body.prompt or "", body.api_key or "")
+    planned = context.retries.plan(session, choice, by)
+    incident = planned.incident
+    estimate_fields: dict[str, Any] = {
+        "from_model": planned.from_model,
+        "to_model": planned.to_model,
+        "cost_estimate": planned.estimate.total,
+        "cost_difference": planned.estimate.difference,
+        "estimate_basis": planned.estimate.basis,
+        "budget_left": planned.budget_left,
+    }
+    if body.confirm:
+        _check_token(context, f"retry {session}", body.confirm, planned.to_model)
+    elif planned.must_confirm:
+        why_not = "" if incident.status is None else context.replayers.why_not(incident, choice)
+        if why_not:
+            raise ApiProblem(409, why_not)
+        token = _sign(context, f"retry {session}", planned.to_model)
+        return RetryOut(**estimate_fields, how="estimated", token=token, note=UNCONFIRMED)
+    is_waiting = incident.status is None and live_status(incident, planned.events).status == "waiting"
+    name = context.retries.carry_out(planned, choice, is_waiting=is_waiting)
     if incident.status is None:
-        if live_status(incident, events).status == "waiting":
-            raise ApiProblem(409, "the recovery waits for an answer to its question: answer it instead")
-        spending, model = context.replayers.spending, policy.model(intervention.model)
-        spending.order(incident.id, incident.terms.session, incident.terms.project, model.cost if model else 0.0)
-        context.journal.runs.send(f"order/{incident.id}", intervention._asdict())
-        record_audit(context.journal, by, "retry", f"session/{session}", detail)
-        return ActionResult(
-            how="ordered", incident=incident.id, note="the recovery retries as soon as the current attempt ends"
-        )
-    why_not = context.replayers.why_not(incident)
-    if why_not:
-        raise ApiProblem(409, why_not)
-    name = context.replayers.start(incident, intervention, policy)
-    record_audit(context.journal, by, "retry", f"session/{session}", {**detail, "again": name})
-    return ActionResult(
-        how="replayed", incident=name, note="replayed by this service as a new incident; the earlier attempts are kept"
-    )
+        note = "the recovery retries as soon as the current attempt ends"
+        return RetryOut(**estimate_fields, how="ordered", incident=name, note=note)
+    note = "made again as a new incident of the session; the earlier attempts are kept"
+    return RetryOut(**estimate_fields, how="replayed", incident=name, note=note)
 
 
 @router.post("/{session:path}/escalate")
@@ -170,73 +190,46 @@ def escalate(
 
 
 def _escalate(context: AppContext, session: str, body: EscalateIn, by: str) -> EscalateOut:
-    row = _row(context, session)
-    policy = context.policies.pick(row.project)
-    requested = body.to_model or ""
-    to = _confirmed(context, session, body.confirm) if body.confirm else requested or _next_model(policy, row.model)
-    estimate = _estimate(policy, row, to)
-    left = context.replayers.spending.left(session, row.project)
-    if left is not None and estimate is not None and estimate > left:
-        raise ApiProblem(
-            409, f"{to} costs about ${estimate:.2f} per attempt; the session's remaining budget is ${left:.2f}"
-        )
+    find_session(context.journal, session)
+    to = _check_token(context, session, body.confirm) if body.confirm else body.to_model or ""
+    planned = context.escalations.plan(session, to)
     estimate_fields: dict[str, Any] = {
-        "from_model": row.model,
-        "to_model": to,
-        "cost_estimate": estimate,
-        "budget_left": left,
+        "from_model": planned.from_model,
+        "to_model": planned.to_model,
+        "cost_estimate": planned.estimate.total,
+        "cost_difference": planned.estimate.difference,
+        "estimate_basis": planned.estimate.basis,
+        "budget_left": planned.budget_left,
     }
     if not body.confirm:
-        until = f"{time.time() + CONFIRM_SECONDS:.0f}"
-        note = "nothing has changed yet: send the token as `confirm`"
-        if left is not None and estimate is None:
-            note += f"; the cost of {to} is unknown, and the session has a spend limit"
-        mark = context.auth.sign(f"{session}\n{to}\n{until}")
-        return EscalateOut(**estimate_fields, token=f"{until}.{mark}.{to}", done=False, note=note)
-    context.replayers.spending.order(session, session, row.project, estimate or 0.0)
-    context.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
-    for incident in open_incidents(
-        context.journal, session
-    ):  # waiting recoveries continue immediately with the new model
-        context.journal.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, by, to)._asdict())
-    record_audit(context.journal, by, "escalate", f"session/{session}", {**estimate_fields, "reason": "manual"})
-    return EscalateOut(**estimate_fields, token=None, done=True, note=f"the session uses {to} from its next call")
+        note = UNCONFIRMED
+        if planned.budget_left is not None and planned.estimate.total is None:
+            note += f"; the cost of {planned.to_model} is unknown, and the session has a spend limit"
+        token = _sign(context, session, planned.to_model)
+        return EscalateOut(**estimate_fields, token=token, done=False, note=note)
+    context.escalations.carry_out(planned, by)
+    note = f"the session uses {planned.to_model} from its next call"
+    return EscalateOut(**estimate_fields, token=None, done=True, note=note)
 
 
-def _confirmed(context: AppContext, session: str, token: str) -> str:
+def _sign(context: AppContext, subject: str, model: str) -> str:
+    """Return the token that confirms the estimate of a model for a session."""
+    until = f"{time.time() + CONFIRM_SECONDS:.0f}"
+    mark = context.auth.sign(f"{subject}\n{model}\n{until}")
+    return f"{until}.{mark}.{model}"
+
+
+def _check_token(context: AppContext, subject: str, token: str, model: str = "") -> str:
+    """Return the model that a token confirms; raise a problem if it is for something else, or too old."""
     until, _, rest = token.partition(".")
     mark, _, to = rest.partition(".")
-    genuine = context.auth.is_signature(f"{session}\n{to}\n{until}", mark)
+    genuine = context.auth.is_signature(f"{subject}\n{to}\n{until}", mark) and to == (model or to)
     if not genuine or time.time() > float(until):  # signed by us, so it is a number
         raise ApiProblem(409, "that estimate is not of this session, or too old: ask for a new one", field="confirm")
     return to
 
 
-def _next_model(policy: Any, model: str) -> str:
-    place = policy.rank(model) + 1
-    if place >= len(policy.models):
-        known = ", ".join(one.name for one in policy.models) or "none"
-        raise ApiProblem(409, f"there is no model above {model or 'the current one'}; the policy's models are: {known}")
-    return str(policy.models[place].name)
-
-
-def _estimate(policy: Any, row: SessionRow, to: str) -> float | None:
-    """Estimate the dollars per attempt: the session's mean cost, scaled by the models' price ratio."""
-    one, other = policy.model(row.model), policy.model(to)
-    mean = row.dollars / row.attempts if row.attempts else 0.0
-    if one is not None and other is not None and one.cost and other.cost and mean:
-        return float(mean * other.cost / one.cost)
-    return float(other.cost) if other is not None and other.cost else None
-
-
 # -- conversion to schemas ----------------------------------------------------------------------------
-
-
-def _row(context: AppContext, session: str) -> SessionRow:
-    row = listing.session(context.journal, session)
-    if row is None:
-        raise ApiProblem(404, f"there is no session {session!r}")
-    return row
 
 
 def _out(context: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
@@ -313,15 +306,13 @@ def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
             by=entry.who,
         )
         for entry in audit_trail(context.journal, subject=f"session/{session}")
-        if entry.action == "escalate"
+        if _is_model_change(entry)
     ]
     return sorted(found, key=lambda change: change.timestamp)
 
 
-def _incident_to_retry(context: AppContext, session: str) -> tuple[Incident, list[Any]]:
-    """Return the incident to retry: the open one, else the last with a failure, else the last."""
-    _row(context, session)
-    incident = incident_to_retry(context.journal, session)
-    if incident is None:
-        raise ApiProblem(404, f"session {session!r} has no recorded incident")
-    return load_incident(context.journal, incident)
+def _is_model_change(entry: AuditEntry) -> bool:
+    """Return whether a person changed the model: by an escalation, or by a retry on another one."""
+    detail = entry.detail
+    is_retry = entry.action == "retry" and detail.get("to_model") != detail.get("from_model")
+    return entry.action == "escalate" or is_retry

@@ -40,6 +40,6 @@ LongText = Annotated[str, Field(max_length=200_000)]
 class ActionResult(ApiModel):
     """Result of a write request."""
 
-    how: Literal["ordered", "replayed", "answered", "switched", "said"]
+    how: Literal["ordered", "replayed", "estimated", "answered", "switched", "said"]
     incident: str | None = None
     note: str = ""

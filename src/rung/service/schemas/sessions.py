@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.service.schemas.base import ApiModel, LongText, ShortText
+from rung.service.schemas.base import ActionResult, ApiModel, LongText, ShortText
 from rung.service.schemas.incidents import IncidentOut, ScheduledRetry
 
 SessionStatus = Literal[
@@ -103,6 +103,20 @@ class RetryIn(ApiModel):
     mode: Literal["plain", "context", "model", "prompt"] = "plain"
     model: ShortText | None = None
     prompt: LongText | None = None
+    api_key: Annotated[str, Field(max_length=1_000)] | None = None  # used once, never stored in clear
+    confirm: Annotated[str, Field(max_length=500)] | None = None
+
+
+class RetryOut(ActionResult):
+    """A retry that was made or ordered, or an estimate to confirm. Costs are US dollars of one call; null: unknown."""
+
+    from_model: str
+    to_model: str
+    cost_estimate: float | None
+    cost_difference: float | None
+    estimate_basis: str
+    budget_left: float | None
+    token: str | None = None
 
 
 class RetryPreview(ApiModel):
@@ -115,6 +129,11 @@ class RetryPreview(ApiModel):
     characters: int
     possible: bool
     why_not: str
+    needs: list[str]
+    cost_estimate: float | None
+    cost_difference: float | None
+    estimate_basis: str
+    budget_left: float | None
 
 
 class EscalateIn(ApiModel):
@@ -125,11 +144,13 @@ class EscalateIn(ApiModel):
 
 
 class EscalateOut(ApiModel):
-    """A cost estimate to confirm, or the confirmation of the change."""
+    """A cost estimate to confirm, or the confirmation of the change. Costs are US dollars of one call; null: unknown."""
 
     from_model: str
     to_model: str
     cost_estimate: float | None
+    cost_difference: float | None
+    estimate_basis: str
     budget_left: float | None
     token: str | None
     done: bool

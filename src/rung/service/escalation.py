@@ -1,0 +1,74 @@
+"""Manual escalations: the estimate of another model for a session, and the switch to it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.service.api_problem import ApiProblem
+from rung.service.manual_retry import find_session
+from rung.store.queries.incidents import open_incidents
+from rung.store.settings import record_audit
+
+if TYPE_CHECKING:
+    from rung.core.policy.call_costs import CostEstimate
+    from rung.core.policy.policy import Policy
+    from rung.service.replay import Replayers
+    from rung.store.journal.journal import Journal
+    from rung.wiring.policies import PolicyStore
+
+
+class PlannedEscalation(NamedTuple):
+    """A switch of a session to another model before it is made, with the estimate of its next call."""
+
+    session: str
+    project: str
+    from_model: str
+    to_model: str
+    estimate: CostEstimate
+    budget_left: float | None
+
+
+class ManualEscalations:
+    """Escalations of one journal that a person asks for."""
+
+    def __init__(self, journal: Journal, policies: PolicyStore, replayers: Replayers) -> None:
+        self.journal = journal
+        self.policies = policies
+        self._spending = replayers.spending
+
+    def plan(self, session: str, to_model: str) -> PlannedEscalation:
+        """Return the switch to a model, by default the next one of the policy; raise a problem if a budget forbids it."""
+        row = find_session(self.journal, session)
+        policy = self.policies.pick(row.project)
+        to = to_model or _next_model(policy, row.model)
+        estimate = self._spending.estimate(row, policy, row.model, to, 0)
+        left = self._spending.check(session, row.project, to, estimate)
+        return PlannedEscalation(session, row.project, row.model, to, estimate, left)
+
+    def carry_out(self, planned: PlannedEscalation, by: str) -> None:
+        """Switch the session from its next call; open recoveries go on at once with the new model."""
+        session, to = planned.session, planned.to_model
+        self._spending.order(session, session, planned.project, planned.estimate.total or 0.0)
+        self.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
+        for incident in open_incidents(self.journal, session):
+            order = Intervention(InterventionType.RETRY, by, to)
+            self.journal.runs.send(f"order/{incident}", order._asdict())
+        detail = {
+            "from_model": planned.from_model,
+            "to_model": to,
+            "cost_estimate": planned.estimate.total,
+            "cost_difference": planned.estimate.difference,
+            "budget_left": planned.budget_left,
+            "reason": "manual",
+        }
+        record_audit(self.journal, by, "escalate", f"session/{session}", detail)
+
+
+def _next_model(policy: Policy, model: str) -> str:
+    place = policy.rank(model) + 1
+    if place >= len(policy.models):
+        known = ", ".join(one.name for one in policy.models) or "none"
+        raise ApiProblem(409, f"there is no model above {model or 'the current one'}; the policy's models are: {known}")
+    return str(policy.models[place].name)

@@ -1,0 +1,129 @@
+"""Manual retries: what a retry would do and cost, and the retry itself, checked against budgets and on record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rung.core.policy.policy import Confirm
+from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.service.api_problem import ApiProblem
+from rung.service.replay import error_context, load_incident, original_request
+from rung.store.queries import listing
+from rung.store.queries.incidents import incident_to_retry
+from rung.store.settings import record_audit
+
+if TYPE_CHECKING:
+    from rung.core.domain.events import Event
+    from rung.core.domain.incident import Incident
+    from rung.core.policy.call_costs import CostEstimate
+    from rung.core.policy.policy import Policy
+    from rung.service.replay import Replayers
+    from rung.service.retry_ways import RetryChoice
+    from rung.store.journal.journal import Journal
+    from rung.store.queries.listing_rows import SessionRow
+    from rung.wiring.policies import PolicyStore
+
+MODES: Final = ("plain", "context", "model", "prompt")
+
+
+class PlannedRetry(NamedTuple):
+    """A retry before it is made: its models, its cost, what is left of the budget, and whether a person must confirm it."""
+
+    incident: Incident
+    events: list[Event]
+    policy: Policy
+    intervention: Intervention
+    from_model: str
+    to_model: str
+    estimate: CostEstimate
+    budget_left: float | None
+    must_confirm: bool
+
+
+class ManualRetries:
+    """Retries of one journal that a person asks for."""
+
+    def __init__(self, journal: Journal, policies: PolicyStore, replayers: Replayers) -> None:
+        self.journal = journal
+        self.policies = policies
+        self.replayers = replayers
+
+    def incident(self, session: str) -> tuple[Incident, list[Event]]:
+        """Return the incident to retry, with its events: the open one, else the last with a failure, else the last."""
+        find_session(self.journal, session)
+        incident = incident_to_retry(self.journal, session)
+        if incident is None:
+            raise ApiProblem(404, f"session {session!r} has no recorded incident")
+        return load_incident(self.journal, incident)
+
+    def plan(self, session: str, choice: RetryChoice, by: str) -> PlannedRetry:
+        """Return the retry that a person asks for; raise a problem if a field is missing or a budget forbids it."""
+        incident, events = self.incident(session)
+        policy = self.policies.pick(incident.terms.project)
+        intervention = retry_intervention(choice, error_context(incident, policy), by)
+        row = find_session(self.journal, session)
+        from_model, estimate = self.estimate(row, incident, policy, choice.model)
+        to_model = choice.model or from_model
+        left = self.replayers.spending.check(session, incident.terms.project, to_model or "the retry", estimate)
+        return PlannedRetry(
+            incident, events, policy, intervention, from_model, to_model, estimate, left,
+            _must_confirm(policy, from_model, to_model, estimate),
+        )  # fmt: skip
+
+    def estimate(self, row: SessionRow, incident: Incident, policy: Policy, model: str) -> tuple[str, CostEstimate]:
+        """Return the model that a retry begins on, and the estimate of the retry on this model (empty: on the same)."""
+        request = original_request(incident)
+        here = (request.model if request is not None else "") or row.model
+        size = request.size() if request is not None else 0
+        return here, self.replayers.spending.estimate(row, policy, here, model or here, size)
+
+    def carry_out(self, planned: PlannedRetry, choice: RetryChoice, *, is_waiting: bool) -> str:
+        """Make the retry; return the id of its incident. An open incident goes on, an ended one is made again."""
+        incident, intervention, spending = planned.incident, planned.intervention, self.replayers.spending
+        session, project = incident.terms.session, incident.terms.project
+        name = incident.id
+        if incident.status is None:
+            if is_waiting:
+                raise ApiProblem(409, "the recovery waits for an answer to its question: answer it instead")
+            spending.order(name, session, project, planned.estimate.total or 0.0)
+            self.journal.runs.send(f"order/{name}", intervention._asdict())
+        else:
+            name = self.replayers.start(incident, intervention, planned.policy, choice)
+        detail: dict[str, Any] = {
+            "mode": choice.mode,
+            "incident": incident.id,
+            "model": intervention.model,
+            "from_model": planned.from_model,
+            "to_model": planned.to_model,
+            "cost_estimate": planned.estimate.total,
+            "cost_difference": planned.estimate.difference,
+            "reason": "manual",
+        }
+        again = {} if incident.status is None else {"again": name}
+        record_audit(self.journal, intervention.by, "retry", f"session/{session}", {**detail, **again})
+        return name
+
+
+def find_session(journal: Journal, session: str) -> SessionRow:
+    """Return a session; raise a problem if there is none."""
+    row = listing.session(journal, session)
+    if row is None:
+        raise ApiProblem(404, f"there is no session {session!r}")
+    return row
+
+
+def retry_intervention(choice: RetryChoice, context: str, by: str) -> Intervention:
+    """Return the intervention of a manual retry."""
+    if choice.mode == "model" and not choice.model:
+        raise ApiProblem(422, "model: required in mode 'model'", field="model")
+    if choice.mode == "prompt" and not choice.prompt:
+        raise ApiProblem(422, "prompt: required in mode 'prompt'", field="prompt")
+    text = {"plain": "", "context": choice.prompt or context}.get(choice.mode, choice.prompt)
+    return Intervention(InterventionType.RETRY, by, choice.model, text)
+
+
+def _must_confirm(policy: Policy, here: str, there: str, estimate: CostEstimate) -> bool:
+    """Return whether a person must have seen the estimate: another model that costs more, or may cost more."""
+    if there == here or not there:
+        return False
+    return policy.confirm is Confirm.ALWAYS or estimate.difference is None or estimate.difference > 0

@@ -1,0 +1,143 @@
+"""Ways to make a call again: by a client of this process, by a gateway, or as a command on this machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from rung.core.domain.errors import SealedElsewhere, StoreDamaged
+from rung.service.api_problem import ApiProblem
+from rung.store.recorded_calls import COMMAND, GATEWAY, RecordedCall, recorded_call, recorded_way_in
+from rung.store.replay_orders import ReplayOrder, present_upstreams, send_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rung.core.domain.incident import Incident
+    from rung.core.recovery.interventions import Intervention
+    from rung.store.journal.journal import Journal
+
+API_KEY: Final = "apiKey"
+_NOT_KEPT: Final = "recording is off ([recording] requests), it was larger than max_bytes, or its time is over"
+
+
+class RetryChoice(NamedTuple):
+    """What a person asks for: how, on which model, with which prompt, and with which key where one is missing."""
+
+    mode: str = "plain"
+    model: str = ""
+    prompt: str = ""
+    api_key: str = ""
+
+
+PLAIN: Final = RetryChoice()
+
+
+class CommandRunner(Protocol):
+    """Runs recorded commands of `rung run` on this machine."""
+
+    def why_not(self, content: Mapping[str, Any], session: str) -> str:
+        """Return why this command cannot be run here; empty if it can."""
+        ...
+
+    def start(self, content: Mapping[str, Any], order: ReplayOrder) -> None:
+        """Run the command again, with the order in its environment."""
+        ...
+
+
+def way_in_of(journal: Journal, incident: Incident) -> str:
+    """Return the way in that made an incident's call: the gateway, `rung run`, or empty for a program."""
+    way_in = recorded_way_in(journal, incident.terms.session, incident.id)
+    params = incident.first_request.params if incident.first_request is not None else {}
+    if way_in:
+        return way_in
+    return GATEWAY if "wire" in params and "body" in params else COMMAND if "stdin" in params else ""
+
+
+class GatewayRetries:
+    """Calls of the gateway: an order that a running gateway carries out with its own upstream and budgets."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def needs(self, incident: Incident) -> tuple[str, ...]:
+        """Return the fields that the person must give: a key, where the client used its own, which is not stored."""
+        try:
+            call = find_call(self._journal, incident)
+        except ApiProblem:
+            return ()
+        upstreams = present_upstreams(self._journal, time.time())
+        if call is None or not upstreams:
+            return ()
+        return (API_KEY,) if call.content["client_key"] and not upstreams.get(call.content["upstream"]) else ()
+
+    def why_not(self, incident: Incident, choice: RetryChoice) -> str:
+        """Return why the call cannot be made again; empty if it can."""
+        upstreams = present_upstreams(self._journal, time.time())
+        if not upstreams:
+            return "no gateway runs on this journal: start `rung serve` or `rung gateway` with it"
+        try:
+            call = find_call(self._journal, incident)
+        except ApiProblem as problem:
+            return problem.detail
+        if call is None:
+            if choice.mode == "prompt":
+                return ""
+            return f"the request was not recorded: {_NOT_KEPT}; send a prompt of your own, or retry from the client"
+        upstream = str(call.content["upstream"])
+        if upstream not in upstreams:
+            return f"no running gateway has the upstream {upstream!r}"
+        if API_KEY in self.needs(incident) and not choice.api_key:
+            return (
+                f"the client used its own key, which is not stored: give a key for {upstream} with the retry ({API_KEY}),"
+                f" or set `key_env` of [gateway.upstreams.{upstream}]"
+            )
+        return ""
+
+    def start(self, incident: Incident, intervention: Intervention, choice: RetryChoice, name: str) -> None:
+        """Leave the order for a gateway."""
+        request = incident.first_request
+        is_recorded = find_call(self._journal, incident) is not None
+        wire = "" if is_recorded or request is None else str(request.params.get("wire", ""))
+        model = intervention.model or (request.model if request is not None else "")
+        intervention = intervention if is_recorded else intervention._replace(model=model)
+        order = ReplayOrder(
+            name, incident.id, incident.terms.session, incident.terms.project, intervention, choice.api_key, wire
+        )
+        send_order(self._journal, order, time.time())
+
+
+class CommandRetries:
+    """Commands of `rung run`: run again by this process, where it may run commands. None are taken from a request."""
+
+    def __init__(self, journal: Journal, runner: CommandRunner | None = None) -> None:
+        self._journal = journal
+        self.runner = runner
+
+    def why_not(self, incident: Incident) -> str:
+        """Return why the command cannot be run again; empty if it can."""
+        by_hand = f"on the machine that ran it, run: rung retry {incident.terms.session}"
+        try:
+            call = find_call(self._journal, incident)
+        except ApiProblem as problem:
+            return f"{problem.detail}; or {by_hand}"
+        if call is None:
+            return f"the command was not recorded: {_NOT_KEPT}; run it again with `rung run`"
+        if self.runner is None:
+            return f"this service runs no commands (`rung serve --run-commands` allows it); {by_hand}"
+        return self.runner.why_not(call.content, incident.terms.session)
+
+    def start(self, incident: Incident, intervention: Intervention, name: str) -> None:
+        """Run the command again."""
+        call = find_call(self._journal, incident)
+        assert call is not None and self.runner is not None  # noqa: S101, PT018  # checked by why_not
+        order = ReplayOrder(name, incident.id, incident.terms.session, incident.terms.project, intervention)
+        self.runner.start(call.content, order)
+
+
+def find_call(journal: Journal, incident: Incident) -> RecordedCall | None:
+    """Return the recorded call of an incident; None if none is kept. One under another key is a problem."""
+    try:
+        return recorded_call(journal, incident.terms.session, incident.id)
+    except (SealedElsewhere, StoreDamaged) as error:
+        raise ApiProblem(409, str(error)) from None
