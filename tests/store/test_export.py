@@ -260,6 +260,7 @@ def test_a_good_journal_is_found_good(recorded: Recorded) -> None:
         ("UPDATE by_pattern SET n = n + 1", {"patterns"}),
         ("UPDATE by_latency SET n = n + 1", {"latencies"}),
         ("DELETE FROM by_message", {"messages"}),
+        ("DELETE FROM by_error_type", {"error types"}),
         ("DELETE FROM by_end", {"ends"}),
         ("DELETE FROM event WHERE n = 1", {"attempts", "order"}),
     ],

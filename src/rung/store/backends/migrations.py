@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import BackendConnection
 
-LATEST_VERSION: Final = 2
+LATEST_VERSION: Final = 3
 
 
 def migrate(connection: BackendConnection, url: str, sql_types: Mapping[str, str], *, last_statement: str = "") -> None:

@@ -61,7 +61,9 @@ TABLES: Final[Mapping[ExportSubject, ExportTable]] = {
         ReportSource("event", 0, "at", _INCIDENT_COLUMNS), ("seq", "incident", "n", "at", "name", "body"), ("seq",)
     ),
 }
-INTEGER_COLUMNS: Final = frozenset({"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations"})
+INTEGER_COLUMNS: Final = frozenset(
+    {"seq", "n", "number", "ok", "attempts", "failures", "asks", "escalations", "orders"}
+)
 FLOAT_COLUMNS: Final = frozenset(
     {"at", "seconds", "dollars", "own_dollars", "opened_at", "ended_at", "failed_at", "due_at", "touched_at"}
 )

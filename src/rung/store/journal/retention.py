@@ -94,7 +94,7 @@ def check_integrity(journal: Journal) -> list[IntegrityFinding]:
         ((*numbers,),) = connection.execute(_SUMS)  # one statement: a consistent snapshot
     finally:
         connection.close()
-    in_events, attempts, hours, days, patterns, latencies, bad, messages, closed, ends, lost, gaps, opened = (
+    in_events, attempts, hours, days, patterns, latencies, bad, messages, types, closed, ends, lost, gaps, opened = (
         int(n) for n in numbers
     )
     findings += [
@@ -104,6 +104,7 @@ def check_integrity(journal: Journal) -> list[IntegrityFinding]:
         IntegrityFinding("patterns", patterns == hours, f"{patterns} counted, {hours} by hour"),
         IntegrityFinding("latencies", latencies == hours, f"{latencies} counted, {hours} by hour"),
         IntegrityFinding("messages", messages == bad, f"{messages} counted, {bad} failures by hour"),
+        IntegrityFinding("error types", types == bad, f"{types} counted, {bad} failures by hour"),
         _count_finding("ends", ends, closed, "closed incidents"),
         IntegrityFinding("incidents", lost == 0, f"{lost} have events but no row; {closed} closed, {opened} open"),
         IntegrityFinding("order", gaps == 0, f"{gaps} incidents have gaps in their event positions"),
@@ -142,6 +143,7 @@ _SUMS: Final = f"""
            (SELECT COALESCE(SUM(n), 0) FROM by_latency),
            (SELECT COALESCE(SUM(n), 0) FROM by_hour WHERE kind <> ''),
            (SELECT COALESCE(SUM(n), 0) FROM by_message),
+           (SELECT COALESCE(SUM(n), 0) FROM by_error_type),
            (SELECT count(*) FROM incident WHERE ended_at IS NOT NULL),
            (SELECT COALESCE(SUM(n), 0) FROM by_end),
            (SELECT count(*) FROM event e WHERE e.n = 0 AND NOT EXISTS (SELECT 1 FROM incident i WHERE i.id = e.incident)),

@@ -98,6 +98,7 @@ class AttemptRow(NamedTuple):
     tool: str
     fingerprint: str
     message: str
+    error_type: str  # of a failure; empty if it was recorded by an older Rung
 
 
 class LevelRow(NamedTuple):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.domain.error_types import ErrorType, error_type
 from rung.core.domain.events import Status
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.groups import state_of
@@ -59,6 +60,19 @@ def trend(
     for time, *key, n, failed, _ in _attempt_counts(journal, where, axes):
         lines[str(key[0]) if key else ""].append(TrendPoint(float(int(time) * period), n, failed))
     return {key: sorted(points) for key, points in lines.items()}
+
+
+def failures_by_error_type(journal: Database, where: ReportFilter) -> dict[str, int]:
+    """Return the number of failures of each error type, in the order of the types."""
+    source = sql.choose_source(where, sql.BY_ERROR_TYPE, sql.ERROR_TYPES)
+    clause, values = source.clause(where)
+    counts = {each.value: 0 for each in ErrorType}
+    for kind, name, n in journal.read(
+        f"SELECT kind, error_type, SUM(n) FROM {source.table}{clause} GROUP BY kind, error_type",  # noqa: S608  # our own names
+        values,
+    ):
+        counts[name or error_type(kind).value] += int(n)
+    return counts
 
 
 def messages(journal: Database, where: ReportFilter, *, now: float) -> list[MessageCountRow]:

@@ -123,6 +123,7 @@ BY_LATENCY: Final = ReportSource("by_latency", DAY_SECONDS, "day", _same_names("
 BY_MESSAGE: Final = ReportSource("by_message", DAY_SECONDS, "day", _same_names("project"))
 BY_RUNG: Final = ReportSource("by_rung", DAY_SECONDS, "day", _same_names("project", "model", "kind"))
 BY_END: Final = ReportSource("by_end", DAY_SECONDS, "day", _same_names("project", "model", "kind"))
+BY_ERROR_TYPE: Final = ReportSource("by_error_type", HOUR_SECONDS, "hour", _same_names("project", "model", "kind"))
 
 # Sources of the same shape over the rows, for filters that the counts do not support, mostly a session.
 ATTEMPTS: Final = ReportSource(
@@ -146,6 +147,12 @@ MESSAGES: Final = ReportSource(
     "at",
     _same_names("project", "model", "session"),
 )
+ERROR_TYPES: Final = ReportSource(
+    "(SELECT at, project, model, session, kind, error_type, 1 AS n FROM attempt WHERE ok = 0) AS error_types",
+    0,
+    "at",
+    _same_names("project", "model", "kind", "session"),
+)
 TRIES: Final = ReportSource(
     """(SELECT a.at, a.project, a.model, a.session, i.kind, a.rung, a.prompt, 1 AS tried,
                CASE WHEN a.ok = 1 AND i.status = 'recovered' THEN 1 ELSE 0 END AS saved, a.seconds, a.dollars
@@ -159,6 +166,7 @@ ENDS: Final = ReportSource(
     """(SELECT ended_at, project, first_model AS model, session, kind, status, 1 AS n,
                CASE WHEN kind = '' THEN '' ELSE last_rung END AS rung, own_dollars AS dollars,
                COALESCE(ended_at - failed_at, 0) AS recovery, asks, CASE WHEN asks > 0 THEN 1 ELSE 0 END AS asked,
+               CASE WHEN asks + orders > 0 THEN 1 ELSE 0 END AS assisted,
                escalations, CASE WHEN escalations > 0 THEN 1 ELSE 0 END AS escalated
           FROM incident WHERE ended_at IS NOT NULL) AS ends""",
     0,

@@ -7,6 +7,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain import events as ev
+from rung.core.domain.error_types import error_type
 from rung.core.domain.failures import Phase, short_hash
 from rung.core.domain.incident import Incident
 from rung.store.read_models.batch import (
@@ -58,6 +59,7 @@ class IncidentProjector:
         self.prompt = ""
         self.pending_question: tuple[int, float, ev.Ask] | None = None  # position, time and decision
         self.asks = 0
+        self.orders = 0  # interventions of operators
         self.model_change: list[Any] | None = None  # row of the model change in force
         self.escalations = 0
         self.own_dollars = 0.0  # without the cost of recoveries nested in its attempts
@@ -96,6 +98,8 @@ class IncidentProjector:
             self.model_change[_RESTORED_AT] = event.at
             changes.put("model_change", *self.model_change)
             self.model_change = None
+        elif isinstance(event, ev.Ordered):
+            self.orders += 1
         elif isinstance(event, ev.Crashed):
             changes.put(
                 "crash", self.name, n, event.at, self.project, self.session, event.what, event.error[:MAX_MESSAGE_CHARS]
@@ -150,14 +154,17 @@ class IncidentProjector:
         own, self.nested_dollars = max(-self.own_dollars, event.dollars - self.nested_dollars), 0.0
         self.last_attempt_at = at
         self.own_dollars += own
-        kind, rule, phase, tool, message = "", "", "", "", ""
+        kind, rule, phase, tool, message, coarse = "", "", "", "", "", ""
+        terms, model = self.incident.terms, self.model
         if failure is not None:
             kind, rule, phase = failure.kind.value, failure.rule, failure.evidence.phase.value
             tool, message = _tool(failure), failure.message[:MAX_MESSAGE_CHARS]
-        terms, model = self.incident.terms, self.model
+            coarse = error_type(failure.kind, failure.evidence.status).value
+            changes.add("by_error_type", (int(at // HOUR_SECONDS), terms.project, model, kind, coarse), 1)
         changes.put(
             "attempt", self.name, n, self.incident.attempts, at, seconds, own, terms.project, terms.session,
             model, self.agent, self.last_rung, self.prompt, int(failure is None), kind, rule, phase, tool, mark, message,
+            coarse,
         )  # fmt: skip
         day, latency = int(at // DAY_SECONDS), round(4 * log2(max(seconds * 1_000, 1)))
         bucket = AttemptBucket(
@@ -248,6 +255,7 @@ class IncidentProjector:
             self.asks,
             int(self.escalations > 0),
             self.escalations,
+            int(self.asks + self.orders > 0),
         )
         self.rung_history.end(at, result, changes)
         self._put_ask(changes, "over", "", None)
@@ -296,7 +304,7 @@ class IncidentProjector:
             "" if self.highest_rung < 0 else names[self.highest_rung] if self.highest_rung < len(names) else str(self.highest_rung),
             self.last_rung, self.asks, self.escalations, self.pattern, first.kind.value if first is not None else "",
             self.fingerprint, first.message[:MAX_MESSAGE_CHARS] if first is not None else "", self.failed_at, self.due_at,
-            self.touched_at,
+            self.touched_at, self.orders,
         )  # fmt: skip
 
 
