@@ -114,7 +114,9 @@ def test_what_would_have_been_different(path: Path, tmp_path: Path) -> None:
 def test_as_json(path: Path, tmp_path: Path) -> None:
     """`--json` has every incident, the totals, and the limits."""
     name = record(path, BUSY, BUSY, "done", project="site")
-    found = table(path, "--policy", policy_file(tmp_path, "[policy]\nretries = 0\nmodels = ['small', 'large']\n"))
+    found = table(
+        path, "--policy", policy_file(tmp_path, "[policy]\nescalate_after = 0\nmodels = ['small', 'large']\n")
+    )
     assert found["summary"]["unknown"] == 1
     assert found["on_another_ladder"] == 0
     assert found["unreadable"] == []

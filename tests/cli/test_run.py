@@ -243,7 +243,7 @@ def test_models_need_a_place_in_the_command(tmp_path: Path) -> None:
     refused = run("--no-journal", "--model", "a", "--model", "b", *words, cwd=tmp_path)
     assert (refused.returncode, "no command has {model}" in refused.stderr) == (2, True)
     assert not (tmp_path / "log").exists()
-    (tmp_path / "p.toml").write_text('[policy]\nladder = "call"\nmodels = ["a", "b"]\nretries = 0\n')
+    (tmp_path / "p.toml").write_text('[policy]\nladder = "call"\nmodels = ["a", "b"]\nescalate_after = 0\n')
     done = run("--no-journal", "--policy", "p.toml", *words, cwd=tmp_path)
     assert "never handed over to another model" in done.stderr
     assert "hand over to b" not in done.stderr

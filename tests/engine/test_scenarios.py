@@ -652,7 +652,7 @@ def test_confirmation_with_nobody_there(world: World, tmp_path: Path) -> None:
 
 def test_escalation_after_so_many_failures(world: World) -> None:
     """Below the threshold the next model up is asked for; from it on it is taken."""
-    policy = rung.policy("model", models=["small", "large"], escalate_after=2)
+    policy = rung.policy("model", models=["small", "large"], escalate_after=1)
     hard = rung.AttemptError("hard", finding="low_quality")
     script = Script(hard, hard, "done")
     outcome = world.recover(script, ASK, policy=policy)
@@ -750,19 +750,19 @@ def test_an_unknown_price_is_asked_about(world: World) -> None:
 def test_session_remembers(world: World) -> None:
     """A session stays on the model it was handed over to, and its one fallback is used once."""
     session = rung.Session("small")
-    policy = rung.policy("call", models=["small", "large", "huge"], retries=0, patience=0, sticky="session")
+    policy = rung.policy("call", models=["small", "large", "huge"], escalate_after=0, patience=0, sticky="session")
     outcome = world.recover(Script(OVERLOADED, "done"), ASK, policy=policy, session=session)
     assert (outcome.model, session.model) == ("large", "large")
     script = Script(OVERLOADED)
     outcome = world.recover(script, ASK, policy=policy, session=session)
-    assert (outcome.status, [r.model for r in script.requests]) == ("failed", ["large"])
+    assert (outcome.status, [r.model for r in script.requests]) == ("failed", ["large"] * 4)
     assert session.model == "large"
 
 
 def test_a_fallback_is_for_one_call_by_default(world: World) -> None:
     """Without stickiness the next call is on the first model again; the outcome names the model that answered."""
     session, script = rung.Session(), Script(OVERLOADED, "done", "done")
-    policy = rung.policy("call", models=["small", "large"], retries=0)
+    policy = rung.policy("call", models=["small", "large"], escalate_after=0)
     outcomes = [world.recover(script, ASK, policy=policy, session=session) for _ in range(2)]
     assert [outcome.model for outcome in outcomes] == ["large", "small"]
     assert [request.model for request in script.requests] == ["small", "large", "small"]
@@ -815,7 +815,7 @@ def test_a_planner_that_raised_is_told(world: World) -> None:
 def test_breaker_per_model_lets_the_fallback_through(world: World) -> None:
     """An open circuit of one model is no attempt, and does not keep another model from being used."""
     world.breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=1, rate=1.0))
-    policy = rung.policy("task", models=["small", "large"], retries=0)
+    policy = rung.policy("task", models=["small", "large"], escalate_after=0)
     world.recover(Script(OVERLOADED, "done"), ASK, policy=policy)
     script = Script("done")
     outcome = world.recover(script, ASK, policy=policy)
@@ -1011,7 +1011,7 @@ def test_a_changed_request_waits_as_told_or_not_at_all(
 def test_a_changer_for_a_hand_over_works_on_the_new_request(world: World) -> None:
     """A user's own fallback gets the request already on the other model, and may change it further."""
     script = Script(OVERLOADED, "done")
-    policy = rung.policy("call", models=["small", "large"], retries=0)
+    policy = rung.policy("call", models=["small", "large"], escalate_after=0)
     world.recover(
         script, ASK, policy=policy, rung_handlers={"fallback": lambda request, incident: request.replace(prompt="!")}
     )

@@ -162,7 +162,7 @@ def test_a_session_never_switches_more_often_than_its_ladder_says(
     calls: list[tuple[str, set[str]]], tries: int
 ) -> None:
     """Whatever models fail in whatever calls, all calls of a session together take at most the rung's tries."""
-    policy = rung.policy("call", models=MODELS, retries=0).with_tries(Action.FALLBACK, tries)
+    policy = rung.policy("call", models=MODELS, escalate_after=0).with_tries(Action.FALLBACK, tries)
     session, targets = rung.Session(), set()
     for model, dead in calls:
 

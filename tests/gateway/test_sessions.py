@@ -126,7 +126,7 @@ OUTAGE: Any = [{"fault": "overloaded", "model": "small"}]
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_probe_brings_all_sessions_back(wire: str, outage: Any) -> None:
     """When a model is back, one request of one session finds out, and the other sessions begin with it again."""
-    with Behind(outage, policy={**BOTH, "retries": 0}, probe_seconds=0) as behind:
+    with Behind(outage, policy={**BOTH, "escalate_after": 0}, probe_seconds=0) as behind:
         for name in "abc":
             ask(behind, wire, stream=False, extra_headers={"x-rung-session": name})
         behind.lab.use([])
@@ -140,7 +140,7 @@ def test_a_probe_brings_all_sessions_back(wire: str, outage: Any) -> None:
 
 def test_a_probe_that_fails_is_served_by_the_fallback() -> None:
     """A request that finds its model still down is served by the fallback, without a retry."""
-    with Behind(OUTAGE, policy={**BOTH, "retries": 0}, probe_seconds=0) as behind:
+    with Behind(OUTAGE, policy={**BOTH, "escalate_after": 0}, probe_seconds=0) as behind:
         ask(behind, "chat", stream=True)
         assert ask(behind, "chat", stream=True).text == WHOLE
         assert models(behind) == ["small", "large", "small", "large"]

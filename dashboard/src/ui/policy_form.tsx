@@ -40,8 +40,8 @@ const GROUPS: { title: string; fields: Field[] }[] = [
   {
     title: "Escalation",
     fields: [
-      { key: "auto_escalate", label: "Automatic", description: "Use a more expensive model without confirmation.", type: "flag", effective: (policy) => policy.autoEscalate },
-      { key: "escalate_after", label: "Minimum failures", description: "With fewer, a person must confirm.", type: "whole", effective: (policy) => policy.escalateAfterRetries },
+      { key: "auto_escalate", label: "Automatic", description: "Use another model without confirmation.", type: "flag", effective: (policy) => policy.autoEscalate },
+      { key: "escalate_after", label: "Retries before escalation", description: "Then another model takes over; with fewer, a person must confirm.", type: "whole", effective: (policy) => policy.escalateAfterRetries },
       { key: "confirm", label: "Confirmation", description: "When a person must confirm a hand-over.", type: ["never", "more_expensive", "always"] },
       { key: "sticky", label: "Duration", description: "How long a session keeps the new model.", type: ["call", "session"] },
       { key: "unattended", label: "Unattended", description: "Questions end the incident as blocked.", type: "flag" },

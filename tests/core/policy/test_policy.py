@@ -75,7 +75,7 @@ def test_conservative(name: str) -> None:
     assert retries(policy) <= {1}
     assert policy.budget == replace(preset(name).budget, attempts=6)
     assert policy.backoff == Backoff(base=2, cap=60)
-    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.MORE_EXPENSIVE, 2, "conservative")
+    assert (policy.confirm, policy.escalate_after, policy.name) == (Confirm.MORE_EXPENSIVE, 1, "conservative")
 
 
 @pytest.mark.parametrize("name", LADDERS)
@@ -276,7 +276,7 @@ def test_the_worst_case_in_dollars() -> None:
 def test_hand_overs_are_bounded_by_who_is_there() -> None:
     """A ladder of models can be climbed only as far as there are models."""
     policy = preset("model").replace(budget=Budget(attempts=None), models=MODELS)
-    assert worst_case(policy).attempts == 1 + 3 + (1 + 3) + (3 + 3) + (1 + 3)
-    assert worst_case(policy.replace(agents=("a", "b"))).attempts == 1 + 3 + (1 + 3) + (5 + 3) + (1 + 3)
+    assert worst_case(policy).attempts == 1 + 3 + (1 + 3) + 3 * (1 + 3) + (1 + 3)
+    assert worst_case(policy.replace(agents=("a", "b"))).attempts == 1 + 3 + (1 + 3) + 5 * (1 + 3) + (1 + 3)
     assert worst_case(preset("crew").replace(models=MODELS)).dollars == 0
     assert worst_case(policy).dollars == pytest.approx(1.11 * 4)

@@ -529,7 +529,7 @@ def test_another_template_starts_from_itself() -> None:
     """A project that names another template gets that one, not a mixture of two, under the file's other settings."""
     book = parse_policy_file(tomllib.loads(FILE))
     wild = book.policy_for("wild")
-    assert (wild.retry_after_cap, wild.confirm, wild.escalate_after) == (180, Confirm.NEVER, 0)
+    assert (wild.retry_after_cap, wild.confirm, wild.escalate_after) == (180, Confirm.NEVER, None)
     assert wild.budget == Budget(attempts=8, seconds=5, dollars=2)
     assert wild.ladder.rungs[0].tries == 2
     assert len(book.policy_for("calm").ladder.rungs) == 1

@@ -130,7 +130,9 @@ def test_it_would_have_gone_on() -> None:
 
 def test_it_would_have_changed_the_request() -> None:
     """Another action than the recorded one is another way."""
-    found = replay(recorded(task(retry=["malformed_output"]), WRONG, "done"), make("pipeline", retry=[], report=""))
+    found = replay(
+        recorded(task(retry=["malformed_output"]), WRONG, "done"), make("pipeline", retry=["timeout"], report="")
+    )
     assert found.is_same  # both say what was wrong with it
     found = replay(recorded(task(), LOST, "done"), make("crew", report=""))
     assert found.describe() == "would have changed the request (fix) after attempt 1: outcome unknown"
@@ -138,18 +140,21 @@ def test_it_would_have_changed_the_request() -> None:
 
 def test_it_would_have_asked() -> None:
     """Leave that was not asked for is another way; whoever was there then is taken to be there."""
-    two = {"models": ["small", "large"], "retries": 0}
+    two = {"models": ["small", "large"], "escalate_after": 0}
     events = recorded(task(**two), BUSY, "done", ask=lambda *_: "approve")
     found = replay(events, task(**two, confirm="always"))
     assert found.describe().startswith("would have asked a person (overloaded: hand over from small to large")
-    alone = replay(events, task(**two, confirm="always", unattended=True))
+    hard = recorded(
+        task(**two), rung.AttemptError("hard", finding="capability_mismatch"), "done", ask=lambda *_: "approve"
+    )
+    alone = replay(hard, task(**two, confirm="always", unattended=True))
     assert alone.status == "blocked"
 
 
 @pytest.mark.parametrize("answer", ["approve", "decline", "stop", None])
 def test_answers_are_taken_as_given(answer: str | None) -> None:
     """A person's answer, or that there was none, is a fact of the record, and no policy's doing."""
-    policy = task(models=["small", "large", "huge"], retries=0, confirm="always")
+    policy = task(models=["small", "large", "huge"], escalate_after=0, confirm="always")
     events = recorded(policy, BUSY, BUSY, "done", ask=lambda *_: answer)
     assert any(isinstance(event, ev.Decided) and isinstance(event.decision, ev.Ask) for event in events)
     found = replay(events, policy)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rung.gateway.detector_port import RequestView, ResponseView
 
-LADDER = {"models": ["cheap", "opus"], "retries": 0}
+LADDER = {"models": ["cheap", "opus"], "escalate_after": 0}
 BUSY = [{"fault": "overloaded", "model": "cheap"}]
 SESSION = {"x-rung-session": "shared-name"}
 

@@ -142,7 +142,9 @@ def settings_text(policy: Policy) -> dict[str, str]:
         if policy.same_account is None
         else ", ".join(policy.same_account) or "none",
         "auto_escalate": "yes" if policy.auto_escalate else "no: an operator confirms first",
-        "escalate_after": pluralize(policy.escalate_after, "failure"),
+        "escalate_after": "when the rungs below are used up"
+        if policy.escalate_after is None
+        else pluralize(policy.escalate_after, "retry", "retries"),
         "confirm": {"never": "never", "more_expensive": "for a more expensive model", "always": "always"}[
             policy.confirm
         ],

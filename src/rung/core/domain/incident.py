@@ -61,6 +61,7 @@ class Incident:
     retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
     waits: int = 0  # for a failing service to come back
     probes: int = 0  # attempts after those waits
+    attempts_elsewhere: int = 0  # made before the last handover, without probes
     patient_until: float | None = None  # the end of those waits
     parks: int = 0  # until a limit reopens
     short_parks: int = 0  # the last ones in a row whose limit named no time, or one at hand
@@ -110,6 +111,11 @@ class Incident:
     def cause(self) -> str:
         """The root cause that was found last; empty if none was."""
         return next((each.cause for each in reversed(self.abandoned) if each.cause), "")
+
+    @property
+    def retries_of_model(self) -> int:
+        """Return how often the current model or agent was asked again, in whatever form; probes do not count."""
+        return max(0, self.attempts - self.probes - self.attempts_elsewhere - 1)
 
     @property
     def handed_over(self) -> bool:
@@ -206,17 +212,15 @@ class Incident:
         elif isinstance(decision, ev.Repeat):
             if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
                 return  # the attempt did not fail: no try is used
-            if self.retries:
-                self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1}
-            else:
-                self.retries = {rung: 1}
+            self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1} if self.retries else {rung: 1}
             if self.failure is None or self.failure.retry_after is None:
                 self.backed_off += decision.wait
         else:
-            if rung > self.rung:
-                self.rung = rung
+            if rung > self.rung or (isinstance(decision, ev.HandOver) and not self.waits):  # each model has its retries
                 self.retries = _EMPTY
                 self.backed_off = 0.0
+            if rung > self.rung:
+                self.rung = rung
                 self.entered_at = {**self.entered_at, rung: event.at}
             self._count_try(decision)
         if not self.path or self.path[-1] < rung:
@@ -238,6 +242,7 @@ class Incident:
         self.request = self.request.replace(model=first.model, agent=first.agent)
         self.digests = frozenset((self.request.digest(),))
         self.models, self.agents = frozenset((first.model,)), frozenset((first.agent,))
+        self.attempts_elsewhere = 0
         self.tries_used = {rung: tries for rung, tries in self.tries_used.items() if rung not in self.handover_rungs}
 
     def _park(self, at: float, until: float) -> None:
@@ -297,6 +302,7 @@ class Incident:
             self.models |= {decision.model}
             self.agents |= {decision.agent}
             self.handover_rungs |= {decision.rung}
+            self.attempts_elsewhere = self.attempts - self.probes
         if not isinstance(decision, ev.Finish):
             self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
             self.active_decision = decision

@@ -41,11 +41,16 @@ def bounded(policy: Policy, limits: Policy) -> Policy:
         retry_budget=policy.retry_budget or limits.retry_budget,
         breaker=policy.breaker or limits.breaker,
         auto_escalate=policy.auto_escalate and limits.auto_escalate,
-        escalate_after=max(policy.escalate_after, limits.escalate_after),
+        escalate_after=_latest(policy.escalate_after, limits.escalate_after),
         confirm=max(policy.confirm, limits.confirm, key=_STRICTNESS.index),
         checkpoints=policy.checkpoints or limits.checkpoints,
         resume_sessions=policy.resume_sessions or limits.resume_sessions,
     )
+
+
+def _latest(threshold: int | None, limit: int | None) -> int | None:
+    """Return the higher of two numbers of retries before an escalation; a file cannot set one where its user sets none."""
+    return limit if threshold is None or limit is None else max(threshold, limit)
 
 
 def _least(one: _Number | None, other: _Number | None) -> _Number | None:

@@ -121,10 +121,16 @@ def parse_policy(table: object, where: str = "policy", base: Policy | None = Non
         }
         policy = policy.replace(**settings)
         if "retries" in source:
-            policy = policy.with_tries(Action.RETRY, WHOLE.read(source["retries"], "retries"))
+            policy = _with_retries(policy, WHOLE.read(source["retries"], "retries"))
     except ConfigError as error:
         raise error.with_prefix(where) from None
     return policy
+
+
+def _with_retries(policy: Policy, retries: int) -> Policy:
+    """Return the policy with so many retries; 0 disables retrying, also on a ladder without a retry rung."""
+    has_rung = any(rung.is_retry for rung in policy.ladder.rungs)
+    return policy.with_tries(Action.RETRY, retries) if retries or has_rung else policy.replace(retry=frozenset())
 
 
 def _override(default: Any, value: object, where: str) -> Any:

@@ -142,9 +142,17 @@ class Policy:
     breaker: bool = setting(
         FLAG, "Whether the circuit breaker of a model, a function or an upstream rejects attempts.", default=True
     )
-    auto_escalate: bool = setting(FLAG, "Whether the next model up may take over without approval.", default=True)
-    escalate_after: int = setting(
-        WHOLE, "With fewer failures than this, the next model up takes over only if a person approves.", default=0
+    auto_escalate: bool = setting(
+        FLAG,
+        "Whether another model may take over without a person's approval, on every ladder. Another agent, or another "
+        "upstream of the gateway, with the same model needs none.",
+        default=True,
+    )
+    escalate_after: int | None = setting(
+        optional(WHOLE),
+        "Number of retries, of any kind, after which another model takes over from one that fails: not later, and with "
+        "fewer only if a person approves. 0: at the first failure. Left out: when the rungs below are used up.",
+        default=None,
     )
     confirm: Confirm = setting(
         one_of(Confirm), "When a person must approve a handover to another model or agent.", default=Confirm.NEVER
@@ -193,6 +201,16 @@ class Policy:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError("models", name, "each model once")
+
+    @property
+    def retries(self) -> int:
+        """Return how often a request may be repeated unchanged before the ladder climbs."""
+        return sum(rung.tries for rung in self.ladder.rungs if rung.is_retry)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether retrying is disabled: no kind is retried, or no retry is left of the ladder's."""
+        return not self.retry or (not self.retries and any(rung.is_retry for rung in self.ladder.rungs))
 
     def model(self, name: str) -> Model | None:
         """Return the model of the ladder with this name."""
@@ -249,7 +267,7 @@ _NEVER_WAITING: Final = frozenset({"crew", "helper"})  # ladders of a loop that 
 def _conservative(policy: Policy) -> Policy:
     budget = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
     policy = policy.replace(
-        backoff=Backoff(base=2, cap=60), budget=budget, confirm=Confirm.MORE_EXPENSIVE, escalate_after=2
+        backoff=Backoff(base=2, cap=60), budget=budget, confirm=Confirm.MORE_EXPENSIVE, escalate_after=1
     )
     return policy.with_tries(Action.RETRY, 1)
 
@@ -349,9 +367,9 @@ def worst_case(policy: Policy) -> WorstCase:
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
     climbs = [rung for rung in climbs if rung.action not in WAITING_ACTIONS]  # their repeats are not attempts
-    tries = {rung.name: _max_tries(rung, policy) for rung in climbs}
-    attempts = 1 + retries + sum(count + retries for count in tries.values() if count)
-    dollars = sum(rung.cost * (tries[rung.name] + retries) for rung in climbs)
+    attempts_by_rung = {rung.name: _max_attempts(rung, policy, retries) for rung in climbs}
+    attempts = 1 + retries + sum(attempts_by_rung.values())
+    dollars = sum(rung.cost * attempts_by_rung[rung.name] for rung in climbs)
     if any(rung.action in HANDOVER_ACTIONS for rung in climbs):
         dollars += sum(model.cost for model in policy.models) * (1 + retries)
     return WorstCase(
@@ -361,10 +379,11 @@ def worst_case(policy: Policy) -> WorstCase:
     )
 
 
-def _max_tries(rung: Rung, policy: Policy) -> int:
+def _max_attempts(rung: Rung, policy: Policy, retries: int) -> int:
+    """Return the most attempts on a rung, with the retries after it: each model has its own."""
     if rung.action in HANDOVER_ACTIONS:
-        return min(rung.tries, len(policy.models) + len(policy.agents))
-    return rung.tries
+        return min(rung.tries, len(policy.models) + len(policy.agents)) * (1 + retries)
+    return rung.tries + retries
 
 
 def _max_seconds(policy: Policy) -> float | None:

@@ -1,14 +1,16 @@
 """Decide what to do after a failure: a pure function of incident, failure, policy, time and one random number.
 
 1. If a cap of the incident (attempts, time, dollars) is reached, the incident ends. No rung and no answer exceeds it.
-2. If the failure is final (a guard refused the attempt, or a check could not run), the incident ends.
-3. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
+2. If the failure is final (a guard refused the attempt, or a check could not run), the incident ends. So it does if the
+   policy disables retrying: one attempt, no other model, no wait.
+3. If the policy's number of retries before an escalation is reached, another model takes over (`escalate_after`).
+4. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
    provided that the rung applies now and needs no approval.
-4. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
+5. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
    are available again after every climb, as long as the current rung has time left.
-5. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
+6. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons.
-6. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
+7. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
    (`patience`). The ladder stays where it is: after each wait, a rung that can help is taken again.
 """
 
@@ -21,7 +23,14 @@ from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Opt
 from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
-from rung.core.recovery.handover import STOP_OPTION, can_follow_session, hand_over, next_model, used_by_session
+from rung.core.recovery.handover import (
+    STOP_OPTION,
+    can_follow_session,
+    hand_over,
+    is_escalation_due,
+    next_model,
+    used_by_session,
+)
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
@@ -55,14 +64,21 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     reached = exhausted_cap(incident, policy, now)
     if reached:
         return _finish(policy, f"{reached}; last error: {failure.headline()}", ())
-    if failure.evidence.final:
+    if failure.evidence.final or policy.is_off:
         return _finish(policy, failure.headline(), ())
     failure = _root_failure(incident, failure)
     entry = ladder.entry_index(failure)
-    if policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
-        hinted = _from_hint(incident, failure, policy, now)
-        if hinted is not None:
-            return hinted
+    decision = None
+    if is_escalation_due(incident, policy):
+        decision = _escalate(incident, failure, policy, entry, now)
+    if decision is None and policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
+        decision = _from_hint(incident, failure, policy, now)
+    return decision or _search(incident, failure, policy, entry, now, jitter)
+
+
+def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, now: float, jitter: float) -> Decision:
+    """Return the decision of the first rung from the failure's entry on that applies."""
+    ladder = policy.ladder
     floor = incident.rung
     if floor >= 0 and _is_exhausted(incident, policy, floor, now):
         floor += 1
@@ -85,6 +101,9 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
             index = floor
             continue
         decision = _take_rung(incident, failure, policy, index, now, skipped, jitter)
+        if isinstance(decision, Finish) and rung.action in HANDOVER_ACTIONS:
+            skipped.append((index, decision.reason))
+            return _wait_without_approval(incident, failure, policy, now, skipped, jitter) or decision
         if decision is not None:
             return decision
         index += 1
@@ -245,6 +264,31 @@ def _from_hint(incident: Incident, failure: Failure, policy: Policy, now: float)
     decision = _take_rung(incident, failure, policy, incident.hint, now, [])
     if isinstance(decision, Change | HandOver):
         return decision._replace(reason=f"{failure.kind}: {rung.name} worked last time")
+    return None
+
+
+def _escalate(incident: Incident, failure: Failure, policy: Policy, entry: int, now: float) -> Decision | None:
+    """Return the handover to another model, or the question about it, from any rung below; None if there is none."""
+    for index, rung in enumerate(policy.ladder.rungs):
+        if rung.action not in HANDOVER_ACTIONS or index < max(entry, incident.rung):
+            continue
+        if _why_not_rung(incident, failure, policy, index, 0.0, now):
+            continue
+        decision = hand_over(incident, failure, policy, index, [])
+        if isinstance(decision, HandOver | Ask) and incident.request is not None:
+            return decision if decision.model != incident.request.model else None
+    return None
+
+
+def _wait_without_approval(
+    incident: Incident, failure: Failure, policy: Policy, now: float, skipped: list[Skip], jitter: float
+) -> Decision | None:
+    """Return the decision to wait for the service or the limit, where nobody can approve a handover."""
+    for index, rung in enumerate(policy.ladder.rungs):
+        if rung.action in _WAITING:
+            decision = _take_rung(incident, failure, policy, index, now, skipped, jitter)
+            if decision is not None:
+                return decision
     return None
 
 

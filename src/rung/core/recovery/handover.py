@@ -50,12 +50,11 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
         skipped.append((index, f"the price of {model} is unknown, and the budget is in dollars: set its `cost`"))
         return None
     costs_more = policy.costs_more(model, incident.request.model)
-    is_early = rung.action is Action.ESCALATE and len(incident.failures) < policy.escalate_after
+    changes_model = model != incident.request.model and target != incident.session_target
     needs_approval = (
         policy.confirm is Confirm.ALWAYS
         or (policy.confirm is Confirm.MORE_EXPENSIVE and costs_more)
-        or (rung.action is Action.ESCALATE and not policy.auto_escalate)
-        or is_early
+        or (changes_model and not may_escalate(incident, policy))
         or is_unpriced
     )
     if not needs_approval:
@@ -69,6 +68,17 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
     options = (Option("approve", f"Continue with {model or agent}"), Option("decline", "Do not use it"), STOP_OPTION)
     question = f"{failure.kind}: {what}, {cost}?"
     return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
+
+
+def may_escalate(incident: Incident, policy: Policy) -> bool:
+    """Whether another model may take over now without a person's approval, as far as it is about escalation."""
+    is_early = policy.escalate_after is not None and incident.retries_of_model < policy.escalate_after
+    return policy.auto_escalate and not is_early
+
+
+def is_escalation_due(incident: Incident, policy: Policy) -> bool:
+    """Whether another model takes over now, whatever the rungs below could still try."""
+    return policy.escalate_after is not None and may_escalate(incident, policy)
 
 
 def used_by_session(incident: Incident, rung: Rung) -> int:
@@ -109,6 +119,8 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
     by_agent = None if agent is None or rung.action is Action.ESCALATE else (request.model, agent)
     model = next_model(incident, failure, policy, rung)
     by_model = None if model is None else (model, request.agent)
+    if by_agent is not None and not may_escalate(incident, policy):
+        by_model = None  # what needs no approval comes first
     if failure.kind in _ACCOUNT_KINDS:
         is_known = policy.same_account is not None
         if is_known and by_agent is not None:

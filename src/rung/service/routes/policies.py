@@ -225,7 +225,7 @@ def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
         max_backoff=policy.backoff.cap,
         retryable_errors=full["retry"],
         auto_escalate=policy.auto_escalate,
-        escalate_after_retries=policy.escalate_after,
+        escalate_after_retries=retries if policy.escalate_after is None else policy.escalate_after,
         ladder=policy.ladder.name,
         version=stored.version,
         settings=table,
