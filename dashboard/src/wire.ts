@@ -179,6 +179,9 @@ export interface EffectivePolicy {
   values: PolicyValue[];
 }
 
+/** Type of an error: a closed set. */
+export type ErrorType = "rate_limit" | "server_error" | "timeout" | "context_limit" | "content_filter" | "invalid_request" | "auth_error" | "unknown";
+
 /** The target model, or the token that confirms an estimate. */
 export interface EscalateIn {
   toModel?: string | null;
@@ -396,8 +399,9 @@ export interface OperatorMessageIn {
   words: string;
 }
 
-/** A policy to store: named fields for the most common settings; `settings` or `toml` for all of them. */
+/** A policy to store: named fields for the most common settings; `settings` or `toml` for all of them. What a GET returned may be sent back as it is. `version` names the version that is replaced. `retryableKinds`, the worst case and `waits` are computed: they are ignored. */
 export interface PolicyIn {
+  id?: string | null;
   name?: string | null;
   maxRetries?: number | null;
   backoffBase?: number | null;
@@ -408,9 +412,16 @@ export interface PolicyIn {
   escalateAfterRetries?: number | null;
   settings?: Record<string, unknown> | null;
   toml?: string | null;
+  ladder?: string | null;
+  version?: number | null;
+  retryableKinds?: string[] | null;
+  worstAttempts?: number | null;
+  worstSeconds?: number | null;
+  worstDollars?: number | null;
+  waits?: number[] | null;
 }
 
-/** An effective policy. */
+/** An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others. */
 export interface PolicyOut {
   id: string;
   name: string;
@@ -418,9 +429,10 @@ export interface PolicyOut {
   backoffBase: number;
   backoffMultiplier: number;
   maxBackoff: number;
-  retryableErrors: string[];
+  retryableErrors: ErrorType[];
   autoEscalate: boolean;
   escalateAfterRetries: number;
+  retryableKinds: string[];
   ladder: string;
   version: number;
   settings: Record<string, unknown>;

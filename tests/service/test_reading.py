@@ -168,7 +168,7 @@ def test_policies(service: Running) -> None:
         ({"settings": {"unknown": 1}}, "unknown"),
         ({"settings": {"ladder": "stairs"}}, "ladder"),
         ({"toml": "a ="}, "toml"),
-        ({"toml": "", "settings": {}}, "toml"),
+        ({"toml": "retries = 1", "settings": {}}, "toml"),
     ],
 )
 def test_a_policy_that_cannot_be(service: Running, body: dict[str, object], field: str) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Path, Response
 
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.ladder import Action
 from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
-from rung.core.policy.serializer import policy_table, to_toml
+from rung.core.policy.serializer import to_toml
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
-from rung.core.text.toml_document import TomlError, check_document, parse_toml
 from rung.service.app_context import Admin, Context, Reader
-from rung.service.if_match import IfMatch, expected_version
-from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
+from rung.service.if_match import IfMatch
+from rung.service.policy_form import (
+    DEFAULT_ID,
+    check_id,
+    field_name,
+    field_values,
+    policy_settings,
+    replaced_version,
+    retryable_kinds,
+)
+from rung.service.problems import PROBLEM_RESPONSES
 from rung.service.schemas.policies import (
     BacktestDifference,
     BacktestIn,
@@ -52,7 +59,10 @@ def read_policy(context: Context, _: Reader, response: Response) -> PolicyOut:
 def change_policy(
     policy: PolicyIn, context: Context, principal: Admin, response: Response, if_match: IfMatch = None
 ) -> PolicyOut:
-    """Replace the default policy."""
+    """Replace the default policy.
+
+    The body may be what a GET returned: its `version` then protects it against a lost update, as `If-Match` does.
+    """
     return _replace(context, "", policy, principal.name, if_match, response)
 
 
@@ -77,20 +87,24 @@ def templates(_: Reader, ladder: str = "task") -> list[PolicyTemplate]:
 def validate(policy: PolicyIn, context: Context, _: Reader, project: str = "") -> PolicyValidation:
     """Validate a policy; return the resulting policy, or the invalid field and the allowed values."""
     try:
-        table = policy_settings(policy)
+        table = policy_settings(policy, context.policies, project)
         candidate = context.policies.with_stored(table, project)
     except ConfigError as error:
         return PolicyValidation(
-            valid=False, field=_field_name(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
+            valid=False, field=field_name(error.key), message=f"{error.value!r} is invalid; must be {error.allowed}"
         )
     stored = context.policies.stored(project)
-    return PolicyValidation(valid=True, policy=policy_out(candidate, project or "default", stored._replace(body=table)))
+    return PolicyValidation(
+        valid=True, policy=policy_out(candidate, project or DEFAULT_ID, stored._replace(body=table))
+    )
 
 
 @router.post("/backtest")
 def backtest(body: BacktestIn, context: Context, principal: Reader) -> BacktestOut:
     """Replay recorded incidents against a policy and compare its decisions."""
-    candidate = context.policies.with_stored(policy_settings(body.policy), body.project or "")
+    candidate = context.policies.with_stored(
+        policy_settings(body.policy, context.policies, body.project or ""), body.project or ""
+    )
     unreadable: list[str] = []
     with context.heavy.slot(principal):
         replayed = [
@@ -129,7 +143,7 @@ def read_project_policy(project: Project, context: Context, _: Reader, response:
 def change_project_policy(
     project: Project, policy: PolicyIn, context: Context, principal: Admin, response: Response, if_match: IfMatch = None
 ) -> PolicyOut:
-    """Replace a project's policy settings; omitted values come from the default policy."""
+    """Replace a project's policy settings; omitted values come from the default policy. See the default policy's PUT."""
     return _replace(context, project, policy, principal.name, if_match, response)
 
 
@@ -147,85 +161,37 @@ def effective(project: Project, context: Context, _: Reader) -> EffectivePolicy:
 def _read(context: AppContext, project: str, response: Response) -> PolicyOut:
     stored = context.policies.stored(project)
     response.headers["etag"] = f'"{stored.version}"'
-    return policy_out(context.policies.effective(project), project or "default", stored)
+    return policy_out(context.policies.effective(project), project or DEFAULT_ID, stored)
 
 
 def _replace(
     context: AppContext, project: str, policy: PolicyIn, principal: str, if_match: str | None, response: Response
 ) -> PolicyOut:
-    version = expected_version(if_match)
-    table = policy_settings(policy)
+    check_id(policy, project)
+    version = replaced_version(policy, if_match)
+    table = policy_settings(policy, context.policies, project)
     candidate = context.policies.with_stored(table, project)
     stored = put_setting(
         context.journal, project_key(project) if project else POLICY_SETTING, table, principal, expected=version
     )
     response.headers["etag"] = f'"{stored.version}"'
-    return policy_out(candidate, project or "default", stored)
+    return policy_out(candidate, project or DEFAULT_ID, stored)
 
 
-# -- conversion between the API and policy settings ---------------------------------------------------
-
-FIELD_NAMES: Final = {
-    "maxRetries": "retries",
-    "backoffBase": "backoff.base",
-    "backoffMultiplier": "backoff.multiplier",
-    "maxBackoff": "backoff.cap",
-    "retryableErrors": "retry",
-    "autoEscalate": "auto_escalate",
-    "escalateAfterRetries": "escalate_after",
-    "name": "name",
-}
-
-
-def policy_settings(policy: PolicyIn) -> dict[str, Any]:
-    """Return the settings of a request: its TOML or settings, overridden by the named fields."""
-    if policy.toml is not None and policy.settings is not None:
-        raise ApiProblem(422, "`toml` and `settings` are mutually exclusive", field="toml")
-    try:
-        table = parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
-        check_document(table)
-    except TomlError as error:
-        field = "settings" if policy.toml is None else "toml"
-        raise ApiProblem(422, f"{field}: {error}", field=field) from None
-    fields = policy.model_dump(by_alias=True, exclude_none=True)
-    for field, key in FIELD_NAMES.items():
-        if field not in fields:
-            continue
-        outer, _, inner = key.partition(".")
-        if inner:
-            within = table.get(outer, {})
-            if not isinstance(within, dict):
-                raise ConfigError(outer, within, "a table")
-            table[outer] = {**within, inner: fields[field]}
-        else:
-            table[outer] = fields[field]
-    return table
-
-
-def _field_name(key: str) -> str:
-    """Return the API's field name of a settings key, if it has one."""
-    own = key.removeprefix("policy.")
-    return next((field for field, one in FIELD_NAMES.items() if one == own), own)
+# -- conversion to schemas ----------------------------------------------------------------------------
 
 
 def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
     """Return the response model of a policy."""
-    retries = sum(rung.tries for rung in policy.ladder.rungs if rung.action is Action.RETRY)
+    fields = field_values(policy)
     worst = worst_case(policy)
     table = dict(stored.body or {})
     if "ladder" in table and not isinstance(table["ladder"], str | dict):
         table.pop("ladder")
-    full = policy_table(policy)
     return PolicyOut(
         id=name,
-        name=policy.name,
-        max_retries=retries,
-        backoff_base=policy.backoff.base,
-        backoff_multiplier=policy.backoff.multiplier,
-        max_backoff=policy.backoff.cap,
-        retryable_errors=full["retry"],
-        auto_escalate=policy.auto_escalate,
-        escalate_after_retries=retries if policy.escalate_after is None else policy.escalate_after,
+        **fields,
+        retryable_kinds=retryable_kinds(policy),
         ladder=policy.ladder.name,
         version=stored.version,
         settings=table,
@@ -233,5 +199,5 @@ def policy_out(policy: Policy, name: str, stored: StoredSetting) -> PolicyOut:
         worst_attempts=worst.attempts,
         worst_seconds=worst.seconds,
         worst_dollars=worst.dollars,
-        waits=[policy.backoff.ceiling(n) for n in range(1, min(retries, 10) + 1)],
+        waits=[policy.backoff.ceiling(n) for n in range(1, min(fields["maxRetries"], 10) + 1)],
     )

@@ -6,12 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from rung.core.domain.error_types import ErrorType
 from rung.service.schemas.base import ApiModel, LongText, ShortText, StrictInteger, StrictNumber
 
 
 class PolicyIn(ApiModel):
-    """A policy to store: named fields for the most common settings; `settings` or `toml` for all of them."""
+    """A policy to store: named fields for the most common settings; `settings` or `toml` for all of them.
 
+    What a GET returned may be sent back as it is. `version` names the version that is replaced. `retryableKinds`, the worst
+    case and `waits` are computed: they are ignored.
+    """
+
+    id: ShortText | None = None
     name: ShortText | None = None
     max_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
     backoff_base: Annotated[StrictNumber, Field(ge=0, le=86_400)] | None = None
@@ -22,10 +28,17 @@ class PolicyIn(ApiModel):
     escalate_after_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
     settings: dict[str, Any] | None = None
     toml: LongText | None = None
+    ladder: ShortText | None = None
+    version: Annotated[StrictInteger, Field(ge=0, le=999_999_999)] | None = None
+    retryable_kinds: Annotated[list[ShortText], Field(max_length=100)] | None = None
+    worst_attempts: StrictInteger | None = None
+    worst_seconds: StrictNumber | None = None
+    worst_dollars: StrictNumber | None = None
+    waits: Annotated[list[StrictNumber], Field(max_length=100)] | None = None
 
 
 class PolicyOut(ApiModel):
-    """An effective policy."""
+    """An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others."""
 
     id: str
     name: str
@@ -33,9 +46,10 @@ class PolicyOut(ApiModel):
     backoff_base: float
     backoff_multiplier: float
     max_backoff: float
-    retryable_errors: list[str]
+    retryable_errors: list[ErrorType]
     auto_escalate: bool
     escalate_after_retries: int
+    retryable_kinds: list[str]
     ladder: str
     version: int
     settings: dict[str, Any]
