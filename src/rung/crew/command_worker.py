@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
@@ -22,6 +22,7 @@ from rung.crew.instruction_file import full_instructions
 from rung.crew.worker_sessions import WorkerSessions
 from rung.engine.local_zone import local_zone
 from rung.engine.process_identity import group_cpu_seconds
+from rung.store.crew.worker import AWAITING_REPLY, GENERATION_VARIABLE, SESSION_VARIABLE, TABLE_VARIABLE, TASK_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,24 +66,20 @@ class CommandWorker:
             log = WorkerSessions(worker.table.location, worker.task_id, is_first=worker.claim.generation <= 1)
             log.instruct(prompt)
         while True:
-            output = None
+            output = ""
             try:
                 output = self._run_in_session(worker, prompt, log)
             except AttemptError as error:
                 if log is not None:
                     log.failed(classify(error.evidence))
                 _hand_back_if_unavailable(error)
-                code, phase = error.evidence.exit_code, error.evidence.phase
-                report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
-                number = worker.table.require_task(worker.task_id).error_tries + 1
-                worker.error(first_line(str(error), 300), body=report.body(number))
+                _report_error(worker, error)
             else:
-                checkpoint = worker.table.require_task(worker.task_id).reviews_approved + 1
-                worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)
+                self._request_review(worker, output)
             answer = worker.wait_for_answer(poll=self.poll)
             task = worker.table.require_task(worker.task_id)
             left = reviews_left(task.checkpoints, task.reviews_approved)
-            if answer.state is TaskState.REVIEW_APPROVED and output is not None and not left:
+            if answer.state is TaskState.REVIEW_APPROVED and task.approved and not left:
                 worker.complete(f"TASK COMPLETE\n{clip(output, 500)}")
                 if log is not None:
                     log.forget()
@@ -122,7 +119,8 @@ class CommandWorker:
 
         # The command stays in this process group, so that a signal to the worker's group ends it too.
         shows = command.show("output", count), command.show("errors", count)
-        run = RunningProcess(arguments, prompt, *shows, own_group=False, env={**os.environ, **variables})
+        environment = {**os.environ, **variables, **_lease_variables(worker)}
+        run = RunningProcess(arguments, prompt, *shows, own_group=False, env=environment)
         try:
             last_beat = time.monotonic()
             while run.process.poll() is None:
@@ -139,16 +137,22 @@ class CommandWorker:
         finally:
             command.finish()
 
+    def _request_review(self, worker: CrewWorker, output: str) -> None:
+        """Request a review of the output, unless the command itself has reported something that is not answered yet."""
+        task = worker.table.require_task(worker.task_id)
+        if task.state not in AWAITING_REPLY:
+            checkpoint = task.reviews_approved + 1
+            worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)
+
     def _review_request(self, output: str, checkpoint: int) -> str:
-        """Return the output if it is a complete review request, else a request built from the result of `check`."""
+        """Return the output if it is a complete review request, else a request of our own. `check` has the last word."""
         request = ReviewRequest.parse(output)
-        if request.smoothness is not None and not request.missing:
+        is_complete = request.smoothness is not None and not request.missing
+        if is_complete and not self.check:
             return output
-        tests, passed = "not run", False
-        if self.check:
-            done = run_command(self.check)
-            passed = done.code == 0
-            tests = f"`{self.check}` {'passes' if passed else f'failed with exit code {done.code}'}"
+        tests, passed = self._test()
+        if is_complete:
+            return replace(request, checkpoint=checkpoint, tests=tests).body()
         return ReviewRequest(
             checkpoint=checkpoint,
             context=0.0,
@@ -163,6 +167,35 @@ class CommandWorker:
             reason="the command ended with exit code 0",
             key_outputs="see the worker's log",
         ).body()
+
+    def _test(self) -> tuple[str, bool]:
+        """Run `check`. Return its result as a text that reviews understand, and whether it passed."""
+        if not self.check:
+            return "not run", False
+        code = run_command(self.check).code
+        return (
+            (f"`{self.check}` passes", True) if code == 0 else (f"failed with exit code {code}: `{self.check}`", False)
+        )
+
+
+def _report_error(worker: CrewWorker, error: AttemptError) -> None:
+    """Report that the command failed, unless the command itself has reported something that is not answered yet."""
+    task = worker.table.require_task(worker.task_id)
+    if task.state in AWAITING_REPLY:
+        return
+    code, phase = error.evidence.exit_code, error.evidence.phase
+    report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)
+    worker.error(first_line(str(error), 300), body=report.body(task.error_tries + 1))
+
+
+def _lease_variables(worker: CrewWorker) -> dict[str, str]:
+    """Return the environment variables with which the command itself can use `rung worker`."""
+    return {
+        TABLE_VARIABLE: worker.table.location,
+        TASK_VARIABLE: worker.task_id,
+        SESSION_VARIABLE: worker.session,
+        GENERATION_VARIABLE: str(worker.claim.generation),
+    }
 
 
 def _hand_back_if_unavailable(error: AttemptError) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,15 +11,19 @@ from rung.core.crew.contract import CLAIMABLE
 from rung.core.domain.errors import ConfigError
 from rung.crew.instruction_file import read_instructions
 from rung.crew.pool_control import StartGate
+from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
 from rung.store.crew.trigger_conditions import KEY_DIGEST_FACT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import ProcessRow, TaskRow
 
 PAUSED_KEY: Final = "paused"  # fact of the crew: why nothing is dispatched while the plan is revised
 HALTED_KEY: Final = "halted"  # fact of the crew: why nothing is dispatched until a person restarts the crew
+INSTRUCTION_PLACEHOLDER: Final = "{instruction}"  # in a worker command of the plan
 DIED_UNCLAIMED: Final = "worker died before it claimed the task"
 
 
@@ -66,15 +71,11 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
         return  # an external worker claims the task
     task = crew.table.require_task(task.task_id)
     session = str(uuid.uuid4())
-    worked_by = f"worker-{task.task_id}" + (f"-S{task.generation + 1}" if task.generation else "")
-    placeholders = {
-        "task": task.task_id,
-        "instruction": task.instruction_path or "",
-        "db": crew.table_url,
-        "session": session,
-        "worked_by": worked_by,
-    }
-    arguments = [_fill_placeholders(argument, placeholders) for argument in command]
+    earlier = len(crew.table.processes(alive_only=False, task_id=task.task_id))
+    worked_by = f"worker-{task.task_id}" + (f"-S{earlier + 1}" if earlier else "")
+    placeholders = {"task": task.task_id, "db": crew.table_url, "session": session, "worked_by": worked_by}
+    words = [_fill_placeholders(argument, placeholders) for argument in command]
+    arguments = _fill_instruction(crew, task, words)  # last: a task's text may look like a placeholder
     environment = {
         "RUNG_CREW": crew.table_url,
         "RUNG_TASK": task.task_id,
@@ -109,6 +110,23 @@ def unclaimed_workers(crew: ConductorContext) -> list[tuple[ProcessRow, TaskRow]
         if task is not None and task.session_id != process.session_id and task.state in CLAIMABLE:
             workers.append((process, task))
     return workers
+
+
+def _fill_instruction(crew: ConductorContext, task: TaskRow, command: Sequence[str]) -> list[str]:
+    """Fill in `{instruction}`: the path of the instruction file, or, as a whole argument, the instructions themselves.
+
+    It is left for `rung worker run`, which fills it in anew for each run of its command.
+    """
+    if ("worker", "run") in pairwise(command):
+        return list(command)
+    if task.instruction_path:
+        return [argument.replace(INSTRUCTION_PLACEHOLDER, task.instruction_path) for argument in command]
+    told = worker_instructions(crew.table, task) if INSTRUCTION_PLACEHOLDER in command else ""
+    # A part of an argument may be code of a shell: text of a task never becomes part of it.
+    return [
+        told if argument == INSTRUCTION_PLACEHOLDER else argument.replace(INSTRUCTION_PLACEHOLDER, "")
+        for argument in command
+    ]
 
 
 def _fill_placeholders(argument: str, values: dict[str, str]) -> str:

@@ -79,7 +79,8 @@ class CrewSettings:
     worker: tuple[str, ...] = setting(
         COMMAND,
         "Command of a worker whose task has none. `{task}`, `{instruction}`, `{db}` and `{session}` stand for the "
-        "task's id, its instructions, the crew's tables and the worker's session.",
+        "task's id, its instructions (the file's path, if they are in one), the crew's tables and the worker's session. `rung worker "
+        "run` fills in the whole instructions for each run of its command.",
         default=(),
     )
     stale_after: float = setting(

@@ -35,6 +35,7 @@ TABLE_VARIABLE, TASK_VARIABLE, SESSION_VARIABLE = (
     "RUNG_TASK",
     "RUNG_SESSION",
 )  # environment variables of a launched worker
+GENERATION_VARIABLE: Final = "RUNG_GENERATION"  # of the command of `rung worker run`
 
 
 class ConductorReply(NamedTuple):
