@@ -30,7 +30,7 @@ from rung.core.policy.parser import policy
 from rung.core.policy.restart_intensity import RestartIntensity
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
-from rung.crew.judgement import RuleJudgement
+from rung.crew.judgement import CommandJudgement
 from rung.crew.settings import ConductorSettings
 from rung.crew.task_recovery import TaskRecoveries
 from rung.store.crew.conductor_key import load_key
@@ -87,7 +87,7 @@ def crew_at(place: str, workers: int) -> ConductorContext:
     table = CrewTable.open(place)
     return ConductorContext(
         table=table, table_url=place, runtime_dir=Path(place).with_suffix(".d"), settings=settings, processes=SimulatedProcesses(),
-        judgement=RuleJudgement(), recoveries=TaskRecoveries(policy("crew"), time.time), now=time.time,
+        judgement=CommandJudgement(), recoveries=TaskRecoveries(policy("crew"), time.time), now=time.time,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from rung.core.policy.parser import policy
 from rung.core.policy.restart_intensity import RestartIntensity
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
-from rung.crew.judgement import RuleJudgement
+from rung.crew.judgement import CommandJudgement
 from rung.crew.settings import ConductorSettings
 from rung.crew.task_recovery import TaskRecoveries
 from rung.store.crew.briefing import worker_instructions
@@ -201,7 +201,7 @@ class World:
             runtime_dir=self.place / "runtime",
             settings=settings,
             processes=self.processes,
-            judgement=RuleJudgement(),
+            judgement=CommandJudgement(),
             recoveries=TaskRecoveries(policy("crew"), lambda: self.now),
             now=lambda: self.now,
         )

@@ -59,10 +59,11 @@ class Place:
     def plan(self, tasks: list[dict[str, Any]], **crew: Any) -> dict[str, Any]:
         settings = {"name": "c", "worker": GOOD, "poll": 0.1, "beat": 0.5, "stale_after": 30.0, "grace": 2.0, **crew}
         lines = ["[crew]", to_toml(settings)]
+        tasks = [task if "instruction_path" in task else {"instruction": f"do {task['id']}", **task} for task in tasks]
         for task in tasks:
-            lines += ["[[task]]", to_toml({"instruction": f"do {task['id']}", **task})]
+            lines += ["[[task]]", to_toml(task)]
         (self.folder / "plan.toml").write_text("\n".join(lines))
-        return {"crew": settings, "task": [{"instruction": f"do {task['id']}", **task} for task in tasks]}
+        return {"crew": settings, "task": tasks}
 
     def start(self, *options: str) -> None:
         command = [*RUNG, "crew", "run", str(self.folder / "plan.toml"), "--db", str(self.db), *options]

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.domain.errors import ConfigError
+from rung.core.crew.review import ReviewRequest
 from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
-from rung.core.policy.budget import RetryBudget
 from rung.core.policy.policy import preset
 from rung.core.policy.presets import HELPER
-from rung.crew.dispatch import ensure_instructions
-from rung.crew.judgement import CommandJudgement
-from rung.crew.subagent import ask_command
-from rung.testing import FakeClock
+from rung.crew.helper_runs import RunningHelper
+from rung.crew.judgement import CommandJudgement, WorkerError
+from rung.crew.subagent import Question, ask
 from tests.crew.simulated import World
 
 if TYPE_CHECKING:
@@ -53,73 +51,125 @@ def asked(tmp_path: Path) -> list[dict[str, Any]]:
 
 QUESTION = {"question": "propose", "task": "task-01"}
 FINE = '{"fix": "x"}'
+NONE = {"otherwise": True}
 
 
-def test_a_good_answer_needs_one_try(tmp_path: Path) -> None:
+class Asker:
+    """Asks questions about one task of a crew, and runs the helper at once, without its delay."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.world = World(tmp_path, 0, stormy=False, tasks=1)
+        self.crew = replace(self.world.conductor.crew, jitter=lambda: 0.5)
+        self.report = self.crew.runtime_dir / "escalations" / "helpers.md"
+        self.delays: list[float] = []
+
+    def ask(self, command: list[str], *, seconds: float = 60.0, crash_after: int = 99) -> dict[str, Any] | None:
+        """Return the answer. The conductor is killed when it has started `crash_after` runs: then None."""
+        question = Question(
+            name="propose",
+            command=tuple(command),
+            fields={"task": "task-01"},
+            parse=lambda answer: answer,
+            otherwise=lambda: NONE,
+            next_step="the rule's fix",
+            seconds=seconds,
+        )
+        asking = ask(self.crew, self.world.table.require_task("task-01"), question)
+        running: RunningHelper | None = None
+        while True:
+            try:
+                run = asking.send(running)
+            except StopIteration as end:
+                answer: dict[str, Any] = end.value
+                return answer
+            assert run is not None
+            crash_after -= 1
+            if crash_after <= 0:
+                return None
+            self.delays.append(run.delay)
+            running = RunningHelper(task_id="task-01", run=replace(run, delay=0.0))
+            running.execute()
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> Asker:
+    return Asker(tmp_path)
+
+
+def test_a_good_answer_needs_one_try(tmp_path: Path, asker: Asker) -> None:
     """A valid answer needs one question and writes no report."""
-    report = tmp_path / "e.md"
-    assert ask_command(helper(tmp_path, FINE), QUESTION, report=report) == {"fix": "x"}
+    assert asker.ask(helper(tmp_path, FINE)) == {"fix": "x"}
     assert asked(tmp_path) == [QUESTION]
-    assert not report.exists()
+    assert not asker.report.exists()
 
 
-def test_transient_trouble_is_asked_again_unchanged(tmp_path: Path) -> None:
+def test_transient_trouble_is_asked_again_unchanged(tmp_path: Path, asker: Asker) -> None:
     """A transient failure is retried with the same question, after a backoff with jitter."""
-    clock = FakeClock()
-    command = helper(tmp_path, "!503 service unavailable", "!connection reset by peer", FINE)
-    assert ask_command(command, QUESTION, clock=clock, jitter=lambda: 0.5) == {"fix": "x"}
+    assert asker.ask(helper(tmp_path, "!503 service unavailable", "!connection reset by peer", FINE)) == {"fix": "x"}
     assert asked(tmp_path) == [QUESTION] * 3
-    assert clock.sleeps == [0.5, 1.0]
+    assert asker.delays == [0.0, 0.5, 1.0]
 
 
-def test_three_tries_and_no_more(tmp_path: Path) -> None:
-    """A persistent transient failure is reported after the third attempt."""
-    report = tmp_path / "reports" / "e.md"
-    assert ask_command(helper(tmp_path, "!503 service unavailable"), QUESTION, clock=FakeClock(), report=report) is None
+def test_three_tries_and_no_more(tmp_path: Path, asker: Asker) -> None:
+    """A persistent transient failure is reported after the third attempt, with what follows."""
+    command = helper(tmp_path, "!503 service unavailable")
+    assert asker.ask(command) == NONE
     assert len(asked(tmp_path)) == 3
-    text = report.read_text()
-    assert text.startswith(f"The question 'propose' to {sys.executable} was not answered.")
-    assert text.count("- overloaded: 503") + text.count("- server_error: 503") == 3
+    text = asker.report.read_text()
+    assert text.startswith("# The question 'propose' about task-01 was not answered\n\nHelper failed 3 times")
+    assert text.count("- Attempt ") == 3
+    assert "Failure category: transient" in text
+    assert "Next: the rule's fix" in text
+    assert asker.ask(command) == NONE  # the same error comes up again
+    assert len(asked(tmp_path)) == 3
+    assert asker.report.read_text() == text
 
 
-def test_the_shared_retry_budget_is_honoured(tmp_path: Path) -> None:
-    """With an empty retry budget, a transient failure is not retried."""
-    empty = RetryBudget(capacity=1)  # less than one retry takes
-    assert (
-        ask_command(helper(tmp_path, "!503 service unavailable", FINE), QUESTION, clock=FakeClock(), retry_budget=empty)
-        is None
-    )
+def test_three_tries_over_crashes_of_the_conductor(tmp_path: Path, asker: Asker) -> None:
+    """The count is in the table: runs that a conductor began before it was killed are among the three."""
+    command = helper(tmp_path, "!503 service unavailable")
+    assert asker.ask(command, crash_after=2) is None
+    assert asker.ask(command, crash_after=1) is None
+    assert asker.ask(command) == NONE
     assert len(asked(tmp_path)) == 1
+    assert "the conductor ended while the helper was at work" in asker.report.read_text()
 
 
-def test_a_wrong_answer_is_told_what_is_wrong(tmp_path: Path) -> None:
+def test_another_error_is_another_question(tmp_path: Path, asker: Asker) -> None:
+    """The count begins anew with the task's next error."""
+    command = helper(tmp_path, "!503 service unavailable")
+    assert asker.ask(command) == NONE
+    asker.world.table.report_error(asker.world.table.claim("task-01", "s1"), "typo")
+    assert asker.ask(command) == NONE
+    assert len(asked(tmp_path)) == 6
+
+
+def test_a_wrong_answer_is_told_what_is_wrong(tmp_path: Path, asker: Asker) -> None:
     """The next question contains the correction and is still JSON."""
-    assert ask_command(helper(tmp_path, "hm", FINE), QUESTION) == {"fix": "x"}
+    assert asker.ask(helper(tmp_path, "hm", FINE)) == {"fix": "x"}
     first, second = asked(tmp_path)
     assert first == QUESTION
     assert second == {**QUESTION, "correction": "malformed_output: the answer is not a JSON object"}
 
 
-def test_a_wrong_question_is_told_what_to_look_up(tmp_path: Path) -> None:
+def test_a_wrong_question_is_told_what_to_look_up(tmp_path: Path, asker: Asker) -> None:
     """The next question names what the helper did not find."""
-    assert ask_command(helper(tmp_path, "!cat: skills/writing.md: No such file or directory", FINE), QUESTION) == {
-        "fix": "x"
-    }
+    command = helper(tmp_path, "!cat: skills/writing.md: No such file or directory", FINE)
+    assert asker.ask(command) == {"fix": "x"}
     assert "skills/writing.md" in asked(tmp_path)[1]["look_up"]
 
 
-def test_the_same_error_in_spite_of_its_correction(tmp_path: Path) -> None:
+def test_the_same_error_in_spite_of_its_correction(tmp_path: Path, asker: Asker) -> None:
     """An error that was already added to the question is not retried."""
-    report = tmp_path / "e.md"
-    assert ask_command(helper(tmp_path, "hm"), QUESTION, report=report) is None
+    assert asker.ask(helper(tmp_path, "hm")) == NONE
     assert len(asked(tmp_path)) == 2
-    assert "BLOCKED: malformed_output" in report.read_text()
+    assert "Failure category: systemic" in asker.report.read_text()
 
 
-def test_three_different_errors_are_enough(tmp_path: Path) -> None:
+def test_three_different_errors_are_enough(tmp_path: Path, asker: Asker) -> None:
     """Each new error is added to the question, but the third attempt is the last."""
     command = helper(tmp_path, "hm", "!cat: a/b.md: No such file or directory", "!permission denied", FINE)
-    assert ask_command(command, QUESTION, clock=FakeClock()) is None
+    assert asker.ask(command) == NONE
     assert len(asked(tmp_path)) == 3
 
 
@@ -150,26 +200,26 @@ def test_a_helpers_policy() -> None:
     assert (policy.name, policy.budget.attempts, policy.ladder.rungs[1].tries) == ("helper", 3, 3)
 
 
-def test_systemic_trouble_is_not_asked_again(tmp_path: Path) -> None:
+def test_systemic_trouble_is_not_asked_again(tmp_path: Path, asker: Asker) -> None:
     """An authentication error is not retried."""
-    assert ask_command(helper(tmp_path, "!401 invalid api key"), QUESTION) is None
+    assert asker.ask(helper(tmp_path, "!401 invalid api key")) == NONE
     assert len(asked(tmp_path)) == 1
 
 
-def test_a_prompt_in_its_place(tmp_path: Path) -> None:
+def test_a_prompt_in_its_place(tmp_path: Path, asker: Asker) -> None:
     """`{prompt}` in the command is replaced by the question."""
     echo = script(tmp_path / "echo.py", "import sys; print(sys.argv[1], sys.stdin.read())")
-    assert ask_command([*echo, "{prompt}"], QUESTION) == QUESTION
+    assert asker.ask([*echo, "{prompt}"]) == QUESTION
 
 
-def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_command_that_takes_too_long_is_ended(tmp_path: Path, asker: Asker) -> None:
     """A command that times out is killed in every attempt."""
     marks = tmp_path / "pids"
     slow = script(
         tmp_path / "slow.py",
         "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(60)",
     )
-    assert ask_command([*slow, str(marks)], QUESTION, seconds=1.0, clock=FakeClock()) is None
+    assert asker.ask([*slow, str(marks)], seconds=1.0) == NONE
     pids = marks.read_text().split()
     assert len(pids) == 3
     for pid in pids:
@@ -177,31 +227,31 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
             os.kill(int(pid), 0)
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
-    """A missing program is tried once; an empty command is an error."""
-    report, clock = tmp_path / "e.md", FakeClock()
-    assert ask_command([str(tmp_path / "gone")], {"question": "review"}, report=report, clock=clock) is None
-    assert "The question 'review'" in report.read_text()
-    assert report.read_text().count("- not_found: ") == 1
-    with pytest.raises(ConfigError):
-        ask_command([], {})
+def test_a_program_that_is_not_there(tmp_path: Path, asker: Asker) -> None:
+    """A missing program is tried once."""
+    assert asker.ask([str(tmp_path / "gone")]) == NONE
+    assert asker.report.read_text().count("not_found: ") == 1
 
 
-def test_missing_instructions_are_written_by_the_judge(tmp_path: Path) -> None:
-    """The judge rewrites a missing or empty instruction file; without a judge the task is escalated."""
-    world = World(tmp_path, 0, stormy=False, tasks=1)
-    path = tmp_path / "new" / "task-01.md"
-    world.table.update_columns("task-01", instruction_path=str(path))
-    row = world.table.task("task-01")
-    assert row is not None
-    crew = world.conductor.crew
-    judge = CommandJudgement(helper(tmp_path, '{"instructions": "Do it."}'))
-    assert ensure_instructions(replace(crew, judgement=judge), row)
-    row = world.table.require_task("task-01")
-    written = crew.runtime_dir / "instructions" / "task-01.md"
-    assert (row.instruction_path, written.read_text()) == (str(written), "Do it.")
-    assert [entry.name for entry in written.parent.iterdir()] == ["task-01.md"]
-    assert not path.exists()
-    assert ensure_instructions(crew, row)
-    written.write_text(" \n")
-    assert not ensure_instructions(crew, row)
+@pytest.mark.parametrize(
+    ("judge", "replanner", "next_steps"),
+    [
+        (["j"], [], ("the rule's fix", "a person decides", "the rule's review", "a person decides")),
+        (["j"], ["r"], ("the rule's fix", "the replanner", "the rule's review", "the replanner")),
+    ],
+)
+def test_the_report_names_the_true_next_step(
+    asker: Asker, judge: list[str], replanner: list[str], next_steps: tuple[str, ...]
+) -> None:
+    """After a judge without an answer: the rule where there is one, else the replanner, else a person."""
+    judgement, row = CommandJudgement(judge, replanner), asker.world.table.require_task("task-01")
+    failure = Failure(Kind.UNKNOWN, retryable=False, rule="test", evidence=Evidence())
+    error = WorkerError(task=row, failure=failure, report="", tries=1)
+    questions: tuple[Question[Any], ...] = (
+        judgement.propose_fix(error),
+        judgement.investigate(error),
+        judgement.review_work(row, ReviewRequest()),
+        judgement.write_instructions(row, "empty"),
+    )
+    assert tuple(question.next_step for question in questions) == next_steps
+    assert judgement.replan(row, "blocked", lambda plan: plan).next_step == "a person decides"

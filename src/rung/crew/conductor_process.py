@@ -63,7 +63,7 @@ def open_context(
         runtime_dir=directory,
         settings=settings,
         processes=RealProcesses(directory),
-        judgement=CommandJudgement(judge, replanner, report=directory / "escalations" / "helpers.md"),
+        judgement=CommandJudgement(judge, replanner),
         recoveries=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, log=log),
         now=time.time,
         log=log,
@@ -99,6 +99,7 @@ def run_conductor(crew: ConductorContext) -> bool:
         return to is TaskState.COMPLETE
     finally:
         stop.set()
+        crew.helpers.end_all()
         remove_pid(processes.pid_file(CONDUCTOR_PROCESS))
 
 
@@ -164,18 +165,26 @@ def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[s
     Return the reason to stop (empty if the crew has ended) and the conductor's last state.
     """
     conductor = Conductor(crew)
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    while not stop.is_set():
-        try:
-            end, handled = _handle_turn(conductor)
-        except StoreUnavailable as error:
-            crew.log(f"the table is unavailable, trying again: {error}")
-            end, handled = None, 0
-        if end is not None:
-            return end
-        if not handled:
-            stop.wait(crew.settings.poll)
-    return "stopped by a signal", TaskState.EXIT_REQUESTED
+
+    def request_stop(*_: object) -> None:
+        stop.set()
+        crew.helpers.wake()
+
+    signal.signal(signal.SIGTERM, request_stop)
+    try:
+        while not stop.is_set():
+            try:
+                end, handled = _handle_turn(conductor)
+            except StoreUnavailable as error:
+                crew.log(f"the table is unavailable, trying again: {error}")
+                end, handled = None, 0
+            if end is not None:
+                return end
+            if not handled:
+                crew.helpers.wait(crew.settings.poll)
+        return "stopped by a signal", TaskState.EXIT_REQUESTED
+    finally:
+        conductor.close()
 
 
 def _handle_turn(conductor: Conductor) -> tuple[tuple[str, TaskState] | None, int]:

@@ -12,13 +12,14 @@ from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, MessageTy
 from rung.core.crew.liveness import TableView
 from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError, StoreUnavailable
 from rung.core.domain.events import Status
+from rung.crew.helper_runs import HelperRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rung.adapters.system.worker_processes import Processes
-    from rung.crew.judgement import Judgement
+    from rung.crew.judgement import CommandJudgement
     from rung.crew.settings import ConductorSettings
     from rung.crew.task_recovery import TaskRecoveries
     from rung.store.crew.rows import TaskRow
@@ -34,7 +35,7 @@ class ConductorContext:
     runtime_dir: Path  # hand-overs, reports, PID files, logs
     settings: ConductorSettings
     processes: Processes
-    judgement: Judgement
+    judgement: CommandJudgement
     recoveries: TaskRecoveries
     now: Callable[[], float]
     jitter: Callable[[], float] = random.random
@@ -42,6 +43,9 @@ class ConductorContext:
     loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
     view: TableView = field(default_factory=TableView)  # of the supervision
     unusable: set[str] = field(default_factory=set)  # tasks whose row could not even be given up
+    helpers: HelperRuns = field(default_factory=HelperRuns)
+    # What dispatch found wrong with the instructions of a task. Its thread finds it, the handlers' thread mends it.
+    faulty_instructions: dict[str, str] = field(default_factory=dict)
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the runtime directory atomically; a path outside it is an error."""
@@ -119,8 +123,10 @@ class ConductorContext:
         self.terminate(task.task_id)
 
     def request_operator(self, task: TaskRow, reason: str) -> None:
-        """Ask a person about the task while its worker waits. In an unattended crew, escalate the task."""
-        if not self.settings.attended:
+        """Ask a person about the task while its worker waits. In an unattended crew, or without a worker, escalate it."""
+        fresh = self.table.task(task.task_id)
+        has_worker = fresh is not None and fresh.state in (TaskState.ERROR, TaskState.NEEDS_REVIEW)
+        if not self.settings.attended or not has_worker:
             self.escalate(task, reason)
             return
         self.table.update_columns(task.task_id, note=f"{ASKS_PREFIX} {reason}")

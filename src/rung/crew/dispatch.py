@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CLAIMABLE
-from rung.core.domain.errors import ConfigError
-from rung.crew.instruction_file import read_instructions
+from rung.crew.instruction_file import instruction_problem
 from rung.crew.pool_control import StartGate
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
@@ -35,33 +34,23 @@ def dispatch(crew: ConductorContext) -> int:
     room = crew.settings.workers - len(running)
     launched = 0
     gate = StartGate(crew)
-    ready = crew.table.ready_tasks(room, {*running, *crew.unusable}, gate.admits) if room > 0 else ()
+    passed_over = {*running, *crew.unusable, *tuple(crew.faulty_instructions)}
+    ready = crew.table.ready_tasks(room, passed_over, gate.admits) if room > 0 else ()
     for task in ready:
         with crew.isolated(task):
-            if crew.is_usable(task) and ensure_instructions(crew, task) and gate.start(task.task_id):
+            if crew.is_usable(task) and has_instructions(crew, task) and gate.start(task.task_id):
                 launch(crew, task)
                 launched += 1
     return launched
 
 
-def ensure_instructions(crew: ConductorContext, task: TaskRow) -> bool:
-    """Return whether the task has instructions. An unusable file is replaced by the judge's, or the task is escalated."""
-    if not task.instruction_path:
-        return True
-    try:
-        read_instructions(task.instruction_path)
-    except ConfigError as error:
-        problem = f"it must be {error.allowed}"
-    else:
-        return True
-    written = crew.judgement.write_instructions(task, problem)
-    if written is None:
-        crew.escalate(task, f"its instructions cannot be used ({task.instruction_path}): {problem}")
-        return False
-    file = crew.write(f"instructions/{task.task_id}.md", written)
-    crew.table.update_columns(task.task_id, instruction_path=str(file))
-    crew.log(f"{task.task_id}: its instructions were rewritten ({file}): {problem}")
-    return True
+def has_instructions(crew: ConductorContext, task: TaskRow) -> bool:
+    """Return whether the task's instructions can be used. If not, the conductor's handlers are told, and mend them."""
+    problem = instruction_problem(task)
+    if problem:
+        crew.faulty_instructions[task.task_id] = problem
+        crew.helpers.wake()
+    return not problem
 
 
 def launch(crew: ConductorContext, task: TaskRow) -> None:

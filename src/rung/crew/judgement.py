@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.adapters.system.placeholders import fill_placeholders
 from rung.core.classify.evidence import clip
@@ -11,17 +11,20 @@ from rung.core.classify.guide.work import GUIDES
 from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
 from rung.core.text.quoted_data import quote_data
-from rung.crew.subagent import PROMPT_PLACEHOLDER, TIMEOUT_SECONDS, ask_command
+from rung.crew.helper_runs import PROMPT_PLACEHOLDER
+from rung.crew.subagent import TIMEOUT_SECONDS, Question, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from rung.core.crew.review import ReviewRequest
     from rung.core.domain.failures import Failure
     from rung.store.crew.rows import TaskRow
 
+NewPlan = TypeVar("NewPlan")
 _MAX_REPORT_CHARS: Final = 4_096
+REPLANNER_STEP: Final = "the replanner"
+PERSON_STEP: Final = "a person decides"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,30 +36,6 @@ class WorkerError:
     report: str
     tries: int
     no_progress: bool = False
-
-
-class Judgement(Protocol):
-    """The decisions that need judgement. None means "no answer", and the ladder climbs."""
-
-    def propose_fix(self, error: WorkerError) -> FixProposal | None:
-        """Return a fix for an error whose cause is evident."""
-        ...
-
-    def investigate(self, error: WorkerError) -> FixProposal | None:
-        """Find the cause of an error that is not evident. Return a fix for it."""
-        ...
-
-    def review_work(self, task: TaskRow, review: ReviewRequest) -> str:
-        """Read the work and return what is wrong with it; empty if it can be approved."""
-        ...
-
-    def write_instructions(self, task: TaskRow, problem: str) -> str | None:
-        """Return the full text of new instructions for a task whose instructions cannot be used."""
-        ...
-
-    def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:
-        """Return a new plan as the content of a plan.toml, or None if there is no better plan."""
-        ...
 
 
 class RuleJudgement:
@@ -87,69 +66,104 @@ class RuleJudgement:
         """Return a problem if the request says nothing about tests or lacks a field. A rule cannot read the work."""
         return "" if review.tests and not review.missing else "the review request does not say what was tested"
 
-    def write_instructions(self, task: TaskRow, problem: str) -> str | None:  # noqa: ARG002  # the protocol's
-        """Return None: a rule cannot write instructions."""
-        return None
-
-    def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:  # noqa: ARG002  # the protocol's
-        """Return None: a rule has no other plan."""
-        return None
-
 
 class CommandJudgement:
-    """Asks a command: JSON on its standard input, JSON on its standard output. Falls back to `RuleJudgement`."""
+    """Asks commands: JSON on standard input, JSON on standard output. Without a usable answer, `RuleJudgement` decides.
+
+    Each method returns the question; the handler asks it.
+    """
 
     def __init__(
-        self,
-        judge: Sequence[str] = (),
-        replanner: Sequence[str] = (),
-        *,
-        seconds: float = TIMEOUT_SECONDS,
-        report: Path | None = None,
+        self, judge: Sequence[str] = (), replanner: Sequence[str] = (), *, seconds: float = TIMEOUT_SECONDS
     ) -> None:
         for command in (judge, replanner):
             fill_placeholders(command, {PROMPT_PLACEHOLDER: ""})  # refuses a question that would be code
-        self._judge = list(judge)
-        self._replanner = list(replanner)
+        self._judge = tuple(judge)
+        self._replanner = tuple(replanner)
         self._seconds = seconds
-        self._report = report  # file that records questions without an answer
         self._rule = RuleJudgement()
 
-    def propose_fix(self, error: WorkerError) -> FixProposal | None:
-        """Return the command's fix, or else the rule's."""
-        answer = self._ask(self._judge, "propose", _error_fields(error))
-        return _parse_proposal(answer) or self._rule.propose_fix(error)
+    @property
+    def has_replanner(self) -> bool:
+        """Return whether a command writes new plans."""
+        return bool(self._replanner)
 
-    def investigate(self, error: WorkerError) -> FixProposal | None:
-        """Return the command's fix after its investigation; the rule's only where there is no command."""
-        if not self._judge:
-            return self._rule.investigate(error)
-        return _parse_proposal(self._ask(self._judge, "investigate", _error_fields(error)))
+    @property
+    def _after_judge(self) -> str:
+        """Return who is asked where a rule cannot decide instead of the judge."""
+        return REPLANNER_STEP if self._replanner else PERSON_STEP
 
-    def review_work(self, task: TaskRow, review: ReviewRequest) -> str:
-        """Return what the command found wrong with the work, or else what the rule did."""
-        answer = self._ask(self._judge, "review", {"task": task.task_id, "review": review.body()})
-        if answer is None:
-            return self._rule.review_work(task, review)
-        return "" if answer.get("approve") else str(answer.get("reason") or "not approved; no reason was given")
+    def propose_fix(self, error: WorkerError) -> Question[FixProposal | None]:
+        """Return the question for a fix of an error whose cause is evident. The rule proposes one otherwise."""
+        return Question(
+            name="propose",
+            command=self._judge,
+            fields=_error_fields(error),
+            parse=lambda answer: _parse_proposal(answer) or self._rule.propose_fix(error),
+            otherwise=lambda: self._rule.propose_fix(error),
+            next_step="the rule's fix",
+            seconds=self._seconds,
+        )
 
-    def write_instructions(self, task: TaskRow, problem: str) -> str | None:
-        """Return the command's instructions."""
-        answer = self._ask(self._judge, "instructions", {"task": task.task_id, "title": task.title, "wrong": problem})
-        text = (answer or {}).get("instructions")
-        return text if isinstance(text, str) and text.strip() else None
+    def investigate(self, error: WorkerError) -> Question[FixProposal | None]:
+        """Return the question for the cause of an error that is not evident. The rule decides only without a command."""
+        return Question(
+            name="investigate",
+            command=self._judge,
+            fields=_error_fields(error),
+            parse=_parse_proposal,
+            otherwise=lambda: None if self._judge else self._rule.investigate(error),
+            next_step=self._after_judge,
+            seconds=self._seconds,
+        )
 
-    def replan(self, task: TaskRow, blocker: str) -> dict[str, Any] | None:
-        """Return the replanner command's new plan."""
-        answer = self._ask(self._replanner, "replan", {"task": task.task_id, "blocker": blocker})
-        plan = (answer or {}).get("plan")
-        return plan if isinstance(plan, dict) else None
+    def review_work(self, task: TaskRow, review: ReviewRequest) -> Question[str]:
+        """Return the question what is wrong with the work; the answer is empty if it can be approved."""
+        return Question(
+            name="review",
+            command=self._judge,
+            fields={"task": task.task_id, "review": review.body()},
+            parse=_parse_review,
+            otherwise=lambda: self._rule.review_work(task, review),
+            next_step="the rule's review",
+            seconds=self._seconds,
+        )
 
-    def _ask(self, command: Sequence[str], question: str, fields: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the command's answer, or None if it gives no usable one."""
-        if not command:
-            return None
-        return ask_command(command, {"question": question, **fields}, seconds=self._seconds, report=self._report)
+    def write_instructions(self, task: TaskRow, problem: str) -> Question[str | None]:
+        """Return the question for the full text of new instructions of a task whose instructions cannot be used."""
+        return Question(
+            name="instructions",
+            command=self._judge,
+            fields={"task": task.task_id, "title": task.title, "wrong": problem},
+            parse=_parse_instructions,
+            otherwise=lambda: None,
+            next_step=self._after_judge,
+            seconds=self._seconds,
+        )
+
+    def replan(
+        self, task: TaskRow, blocker: str, check: Callable[[dict[str, Any]], NewPlan]
+    ) -> Question[NewPlan | None]:
+        """Return the question for a new plan. `check` raises AttemptError for a plan that is refused."""
+
+        def parse(answer: dict[str, Any]) -> NewPlan | None:
+            plan = _required(answer, "plan")
+            if plan is None:
+                return None
+            if not isinstance(plan, dict):
+                raise unusable("`plan` must be the content of a plan.toml, or null if there is no better plan")
+            return check(plan)
+
+        return Question(
+            name="replan",
+            command=self._replanner,
+            fields={"task": task.task_id, "blocker": blocker},
+            parse=parse,
+            otherwise=lambda: None,
+            next_step=PERSON_STEP,
+            seconds=self._seconds,
+            outlives_worker=True,
+        )
 
 
 def _error_fields(error: WorkerError) -> dict[str, Any]:
@@ -164,11 +178,31 @@ def _error_fields(error: WorkerError) -> dict[str, Any]:
     }
 
 
-def _parse_proposal(answer: dict[str, Any] | None) -> FixProposal | None:
-    if not answer or not answer.get("fix"):
+def _required(answer: dict[str, Any], key: str) -> Any:
+    if key not in answer:
+        raise unusable(f"the answer has no `{key}`")
+    return answer[key]
+
+
+def _parse_proposal(answer: dict[str, Any]) -> FixProposal | None:
+    """Return the proposed fix; None if the answer says, by an empty `fix`, that there is none."""
+    fix = _required(answer, "fix")
+    if not fix:
         return None
     return FixProposal(
         root_cause=str(answer.get("root_cause") or "not stated"),
-        fix=str(answer["fix"]),
+        fix=str(fix),
         afterwards=str(answer.get("afterwards") or "continue with the task"),
     )
+
+
+def _parse_review(answer: dict[str, Any]) -> str:
+    is_approved = _required(answer, "approve")
+    return "" if is_approved else str(answer.get("reason") or "not approved; no reason was given")
+
+
+def _parse_instructions(answer: dict[str, Any]) -> str:
+    text = _required(answer, "instructions")
+    if not isinstance(text, str) or not text.strip():
+        raise unusable("`instructions` must be the full text of the instructions")
+    return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,16 +34,21 @@ from rung.crew.judgement import WorkerError
 from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
+from rung.crew.subagent import ask
 from rung.engine.local_zone import local_zone
 from rung.store.crew.briefing import briefing_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rung.core.domain.failures import Failure
     from rung.crew.context import ConductorContext
+    from rung.crew.subagent import Asking
+    from rung.crew.task_recovery import EventsJson
     from rung.store.crew.rows import CrewMessageRow, TaskRow
 
 
-def handle_error(crew: ConductorContext, task: TaskRow) -> None:
+def handle_error(crew: ConductorContext, task: TaskRow) -> Asking[None]:
     """Classify the task's error report and take the rung that the `crew` ladder decides on."""
     if task.last_error == CONTEXT_WARNING:
         handle_context_warning(crew, task)
@@ -55,7 +61,7 @@ def handle_error(crew: ConductorContext, task: TaskRow) -> None:
     if absorb(crew, task, trouble_of(failure, at)):
         _ask_to_wait(crew, task, failure)
         return
-    take_next_rung(crew, task, failure, report)
+    yield from take_next_rung(crew, task, failure, report)
 
 
 def _ask_to_wait(crew: ConductorContext, task: TaskRow, failure: Failure) -> None:
@@ -66,26 +72,41 @@ def _ask_to_wait(crew: ConductorContext, task: TaskRow, failure: Failure) -> Non
     crew.log(f"{task.task_id}: waits for its pool: {failure.kind}")
 
 
-def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> None:
+def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, report: str) -> Asking[None]:
     """Record the failure and act on the ladder's decision: fix, investigate, replan, or ask a person."""
     no_progress = crew.recoveries.makes_no_progress(task, failure)
     decision, history = crew.recoveries.record_failure(task, failure)
     error = WorkerError(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=no_progress)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         investigates = decision.action is Action.INVESTIGATE
-        proposal = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
+        question = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
+        with _kept_if_dropped(crew, task, history):
+            proposal = yield from ask(crew, task, question)
         if proposal is not None:
             body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
             crew.table.reply(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
-        replan(crew, task, f"no cause was found for {failure.headline()}")
+        crew.table.update_columns(task.task_id, history=history)
+        yield from replan(crew, task, f"no cause was found for {failure.headline()}")
         return
     crew.table.update_columns(task.task_id, history=history)
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
-        replan(crew, task, failure.headline())
+        yield from replan(crew, task, failure.headline())
         return
     crew.request_operator(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
+
+
+@contextmanager
+def _kept_if_dropped(crew: ConductorContext, task: TaskRow, history: EventsJson) -> Iterator[None]:
+    """Store the history if the handler is dropped in the block: the failure was real, whoever has answered it."""
+    try:
+        yield
+    except GeneratorExit:
+        fresh = crew.table.task(task.task_id)
+        if fresh is not None and fresh.history == task.history and not fresh.outcome:
+            crew.table.update_columns(task.task_id, history=history)
+        raise
 
 
 def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
@@ -106,7 +127,7 @@ def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
     crew.log(f"{task.task_id}: context warning: {answer.decision}")
 
 
-def handle_review(crew: ConductorContext, task: TaskRow) -> None:
+def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
     """Answer a review request. A checkpoint with too many failed reviews becomes a failure on the ladder."""
     progressed(crew, task)
     message = newest_message(crew, task, MessageType.REVIEW_REQUEST)
@@ -115,7 +136,7 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
     )  # the table's number: a worker cannot choose which checkpoint is reviewed
     exhausted = review_exhausted(task.checkpoint, task.review_cycles)
     if exhausted is not None:
-        take_next_rung(crew, task, classify(exhausted), exhausted.text)
+        yield from take_next_rung(crew, task, classify(exhausted), exhausted.text)
         return
     if crew.settings.reviewed_by_person:
         crew.table.update_columns(
@@ -125,7 +146,7 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> None:
         return
     verdict = judge_review(request)
     if verdict.decision is ReviewDecision.NEEDS_FULL_REVIEW:
-        problem = crew.judgement.review_work(task, request)
+        problem = yield from ask(crew, task, crew.judgement.review_work(task, request))
         verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
     if verdict.decision is ReviewDecision.APPROVE:
         history = crew.recoveries.close(task, ev.Status.RECOVERED, "")

@@ -3,63 +3,97 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.blocker import Blocker
 from rung.core.crew.contract import CONDUCTOR, MessageType
-from rung.core.crew.plan import CrewPlan, checked_plan
+from rung.core.crew.plan import CrewPlan, revised_plan
 from rung.core.domain.errors import ConfigError
 from rung.core.text.quoted_data import quote_data
 from rung.crew.context import git_output
 from rung.crew.dispatch import PAUSED_KEY
-from rung.crew.plan_sync import apply_plan, current_plan
+from rung.crew.plan_sync import PLAN_FOLDER_KEY, apply_plan, current_plan, require_programs
+from rung.crew.subagent import ask, unusable
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
+    from rung.crew.subagent import Asking
     from rung.store.crew.rows import TaskRow
 
 CONSULTATIONS_KEY: Final = "consultations"  # fact of the crew: how many new plans were applied
+_PAUSE, _RESUME = "PAUSE", "RESUME"  # first words of the messages to workers
 
 
-def replan(crew: ConductorContext, task: TaskRow, reason: str) -> None:
-    """Ask the replanner for a new plan, because the task cannot be done as planned. Ask a person if there is none."""
+def replan(crew: ConductorContext, task: TaskRow, reason: str) -> Asking[None]:
+    """Ask the replanner for a new plan, because the task cannot be done as planned. Ask a person if there is none.
+
+    Consultations follow one another: a plan may change what the next one is about.
+    """
+    while paused_by(crew) not in ("", task.task_id):
+        yield None
     number = int(crew.table.get_fact(CONSULTATIONS_KEY) or 0) + 1
     if number > crew.settings.max_consultations:
         crew.request_operator(task, f"{reason} (the plan was already changed {number - 1} times)")
         return
-    _pause(crew, f"consultation {number}: {task.task_id}: {reason}")
     report = crew.write(f"blocker-report-r{number}.md", _blocker_report(crew, task, reason, number))
-    table = crew.judgement.replan(task, report.read_text())
-    plan = _validate(crew, table, number)
-    if plan is None or table is None:
-        crew.request_operator(task, f"{reason} (no usable new plan; see {report})")
-    else:
-        crew.table.set_fact(CONSULTATIONS_KEY, str(number))
-        apply_plan(crew, table, plan)
-        crew.log(f"replanned: revision {plan.revision}")
-    crew.table.set_fact(PAUSED_KEY, "")
-
-
-def _validate(crew: ConductorContext, table: dict[str, Any] | None, number: int) -> CrewPlan | None:
-    """Return the plan if it is valid. An invalid plan is saved with its error and not applied."""
-    if table is None:
-        return None
+    if crew.judgement.has_replanner:
+        _pause(crew, task, f"consultation {number}: {reason}")
+    result = "the consultation was broken off"
     try:
-        return checked_plan(table)
+        question = crew.judgement.replan(task, report.read_text(), lambda plan: _check(crew, plan, number))
+        new = yield from ask(crew, task, question)
+        if new is None:
+            result = "the plan stays as it is"
+            crew.request_operator(task, f"{reason} (no usable new plan; see {report})")
+        else:
+            crew.table.set_fact(CONSULTATIONS_KEY, str(number))
+            apply_plan(crew, *new)
+            result = f"the plan was changed (revision {new[1].revision})"
+            crew.log(f"replanned: revision {new[1].revision}")
+    finally:
+        lift_pause(crew, result)
+
+
+def _check(crew: ConductorContext, table: dict[str, Any], number: int) -> tuple[dict[str, Any], CrewPlan]:
+    """Return a new plan with its content if it can be applied. Otherwise it is saved, and the replanner is told why."""
+    current = current_plan(crew.table)
+    try:
+        plan = revised_plan(table, 0 if current is None else current.revision)
+        require_programs(plan, Path(crew.table.get_fact(PLAN_FOLDER_KEY) or "."))
     except ConfigError as error:
         crew.write(f"refused-plan-r{number}.json", json.dumps({"plan": table, "wrong": str(error)}, indent=2))
-        crew.log(f"the new plan is invalid: {error}")
-        return None
+        crew.log(f"the new plan is refused: {error}")
+        raise unusable(f"the plan is refused: {error}") from None
+    return table, plan
 
 
-def _pause(crew: ConductorContext, reason: str) -> None:
-    """Stop dispatching and tell the workers. Done once, also if a new conductor resumes the consultation."""
-    if crew.table.get_fact(PAUSED_KEY):
+def _pause(crew: ConductorContext, task: TaskRow, reason: str) -> None:
+    """Stop dispatching because of this task, and tell the workers."""
+    crew.table.set_fact(PAUSED_KEY, f"{task.task_id}: {reason}")
+    for worker in crew.table.claimed_tasks():
+        body = f"{_PAUSE}: the plan is being changed\n{quote_data(reason, 'reason')}"
+        crew.table.post_message(worker.task_id, CONDUCTOR, body, MessageType.EMERGENCY)
+
+
+def paused_by(crew: ConductorContext) -> str:
+    """Return the task whose consultation has paused the crew; empty if it is not paused."""
+    return (crew.table.get_fact(PAUSED_KEY) or "").partition(":")[0]
+
+
+def lift_pause(crew: ConductorContext, result: str) -> None:
+    """Dispatch again, and tell every worker that was told to pause. Done once, also by the next conductor."""
+    if not crew.table.get_fact(PAUSED_KEY):
         return
-    crew.table.set_fact(PAUSED_KEY, reason)
-    for task in crew.table.claimed_tasks():
-        body = f"PAUSE: the plan is being changed\n{quote_data(reason, 'reason')}"
-        crew.table.post_message(task.task_id, CONDUCTOR, body, MessageType.EMERGENCY)
+    last = {
+        message.task_id: message.message
+        for message in crew.table.messages(types=(MessageType.EMERGENCY,))
+        if message.from_session == CONDUCTOR
+    }
+    for task_id, text in last.items():
+        if text.startswith(_PAUSE):
+            crew.table.post_message(task_id, CONDUCTOR, f"{_RESUME}: {result}", MessageType.EMERGENCY)
+    crew.table.set_fact(PAUSED_KEY, "")
 
 
 def _blocker_report(crew: ConductorContext, task: TaskRow, reason: str, number: int) -> str:

@@ -11,7 +11,7 @@ from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.policy.parser import policy
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
-from rung.crew.judgement import RuleJudgement
+from rung.crew.judgement import CommandJudgement
 from rung.crew.settings import ConductorSettings
 from rung.crew.task_recovery import TaskRecoveries
 from rung.store.crew.rows import NewTask
@@ -60,7 +60,7 @@ def conductor(table: CrewTable, place: str, tmp_path: Path, log: list[str]) -> I
         runtime_dir=directory,
         settings=ConductorSettings(workers=4, poll=0.05, grace=0.1, claim_within=60.0),
         processes=RealProcesses(directory),
-        judgement=RuleJudgement(),
+        judgement=CommandJudgement(),
         recoveries=TaskRecoveries(policy("crew"), time.time),
         now=time.time,
         log=log.append,

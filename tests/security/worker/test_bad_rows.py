@@ -11,6 +11,7 @@ import pytest
 
 from rung.core.crew.contract import TaskState
 from rung.core.crew.liveness import RestartLimits
+from rung.crew.judgement import CommandJudgement
 from rung.store.crew.rows import NewTask
 from tests.store.crew.stranger import Refused, Stranger
 
@@ -176,14 +177,18 @@ def test_deaths_of_several_rows_halt_the_crew(crew: CrewTable, conductor: Conduc
 
 
 def test_rewritten_instructions_stay_in_the_crew_directory(
-    crew: CrewTable, tmp_path: Path, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+    crew: CrewTable, tmp_path: Path, conductor: Conductor
 ) -> None:
     """The judge's text for an unusable instruction file is written beside the crew's other files, never in its place."""
     outside = tmp_path / "outside.md"
     outside.write_text("")
     crew.update_columns("bad", instruction_path=str(outside))
-    monkeypatch.setattr(conductor.crew.judgement, "write_instructions", lambda *_: "do that", raising=False)
-    turns(conductor, 1)
+    conductor.crew.judgement = CommandJudgement(["sh", "-c", """echo '{"instructions": "do that"}'"""])
+    written = tmp_path / "crew" / "instructions" / "bad.md"
+    until = time.monotonic() + 60
+    while crew.require_task("bad").instruction_path != str(written):
+        assert time.monotonic() < until
+        conductor.run_once()
+        conductor.crew.helpers.wait(0.1)
     assert outside.read_text() == ""
-    assert crew.require_task("bad").instruction_path == str(tmp_path / "crew" / "instructions" / "bad.md")
-    assert (tmp_path / "crew" / "instructions" / "bad.md").read_text() == "do that"
+    assert written.read_text() == "do that"

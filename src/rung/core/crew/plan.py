@@ -294,6 +294,14 @@ def checked_plan(table: object) -> CrewPlan:
     return plan
 
 
+def revised_plan(table: object, revision: int) -> CrewPlan:
+    """Read a plan that replaces the one with this revision number; raises an error if it is not newer, or has a conflict."""
+    plan = checked_plan(table)
+    if plan.revision <= revision:
+        raise ConfigError("crew.revision", plan.revision, f"more than {revision}, the revision of the current plan")
+    return plan
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDiff:
     """Ids of the tasks that a new plan keeps, revises, adds, removes or rolls back."""
