@@ -61,6 +61,9 @@ export function ago(at: number, now: number): string {
 
 const date = (at: number) => new Date(at * 1000);
 
+/** Returns the UTC seconds of a time in ISO 8601. */
+export const fromIso = (text: string): number => Date.parse(text) / 1000;
+
 export const time = (at: number): string => timeFormat.format(date(at));
 export const shortDateTime = (at: number): string => dayTimeFormat.format(date(at));
 /** "16:20", on another day "20 Nov, 06:34" */

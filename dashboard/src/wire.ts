@@ -30,15 +30,16 @@ export interface AskOut {
   estimate: number | null;
 }
 
-/** One attempt of a session. */
+/** One attempt of a session, with its end in ISO 8601. `error` is the type of a failure, `kind` its finer kind. `delayMs` is the pause after this attempt, before the next one. */
 export interface AttemptOut {
   incident: string;
   attemptNumber: number;
-  error: string;
+  error: ErrorType | null;
   errorMessage: string;
-  timestamp: number;
+  timestamp: string;
   delayMs: number;
   succeeded: boolean;
+  kind: string;
   seconds: number;
   dollars: number;
   model: string;
@@ -201,15 +202,20 @@ export interface EscalateOut {
   note: string;
 }
 
-/** Failure counts and rates, with the most frequent error messages. */
+/** Reason of a model change: a closed set. */
+export type EscalationReason = "manual" | "auto_after_retries" | "context_limit";
+
+/** Failure counts and rates, with the most frequent error messages. Days are dates in UTC. */
 export interface FailureAnalytics {
   totalFailures: number;
   totalAttempts: number;
   failureRate: number;
   byErrorType: Record<string, number>;
+  byKind: Record<string, number>;
   byModel: Record<string, number>;
   topErrorMessages: MessageCount[];
-  failureRateByDay: DailyFailureRate[];
+  failureRateByDay: Record<string, number>;
+  days: DailyFailureRate[];
   by: string;
   rates: FailureRate[];
 }
@@ -358,12 +364,13 @@ export interface LoginOut {
   csrf: string;
 }
 
-/** An error message and its number of occurrences. */
+/** An error message and its number of occurrences in all projects. `project` is the one with most of them, and `state` that of the group there. */
 export interface MessageCount {
   message: string;
   count: number;
   kind: string;
   project: string;
+  projects: string[];
   fingerprint: string;
   firstAt: number;
   lastAt: number;
@@ -371,12 +378,13 @@ export interface MessageCount {
   state: string;
 }
 
-/** A model change in a session. */
+/** A model change in a session, with its time in ISO 8601. `cause` is the reason in the words of the decision. */
 export interface ModelChange {
   fromModel: string;
   toModel: string;
-  reason: string;
-  timestamp: number;
+  reason: EscalationReason;
+  cause: string;
+  timestamp: string;
   costEstimate: number | null;
   cost: number | null;
   by: string;

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
+from rung.core.domain.error_types import ErrorType
 from rung.testing import Script
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ def test_analytics(service: Running, past: None) -> None:
     """Every number has what it is a share of beside it."""
     found = service.get("/api/analytics/failures")
     assert (found["totalFailures"], found["totalAttempts"]) == (2, 4)
-    assert found["byErrorType"] == {"auth_error": 1, "overloaded": 1}
+    assert found["byKind"] == {"auth_error": 1, "overloaded": 1}
+    assert found["byErrorType"] == dict.fromkeys(ErrorType, 0) | {"auth_error": 1, "server_error": 1}
     assert found["byModel"] == {"small": 2}
     assert {one["message"] for one in found["topErrorMessages"]} == {"invalid x-api-key", "overloaded"}
-    assert [(one["failures"], one["attempts"]) for one in found["failureRateByDay"]] == [(2, 4)]
+    assert [(one["failures"], one["attempts"]) for one in found["days"]] == [(2, 4)]
+    assert found["failureRateByDay"] == {one["day"]: 0.5 for one in found["days"]}
     for by in ("kind", "model", "project", "day", "hour", "tool", "prompt"):
         assert service.get("/api/analytics/failures", by=by)["by"] == by
     assert service.admin.get("/api/analytics/failures", params={"by": "mood"}).json()["field"] == "by"

@@ -146,19 +146,31 @@ def test_a_trend_has_every_day_with_something_in_it(recorded: Recorded) -> None:
 
 
 def test_messages_are_counted_by_fingerprint(recorded: Recorded) -> None:
-    """The most frequent failures come first, with their times, an example and their state."""
+    """The most frequent failures of all projects come first, with their projects, times, an example and their state."""
     failed = [tried for tried in recorded.tried() if tried.kind]
-    seen = Counter((tried.project, tried.mark) for tried in failed)
+    seen = Counter(tried.mark for tried in failed)
+    by_project = Counter((tried.mark, tried.project) for tried in failed)
     rows = reports.messages(recorded.journal, ALL, now=START)
-    assert {(row.project, row.fingerprint): row.seen for row in rows} == seen
+    assert {row.fingerprint: row.seen for row in rows} == seen
+    assert {(row.fingerprint, project) for row in rows for project in row.projects} == set(by_project)
+    assert max(len(row.projects) for row in rows) > 1
     assert [row.seen for row in rows] == sorted(seen.values(), reverse=True)
     assert sum(row.share for row in rows) == pytest.approx(1.0)
     for row in rows:
-        same = [tried for tried in failed if (tried.project, tried.mark) == (row.project, row.fingerprint)]
+        same = [tried for tried in failed if tried.mark == row.fingerprint]
+        assert by_project[row.fingerprint, row.project] == max(
+            by_project[row.fingerprint, each] for each in row.projects
+        )
         times = [tried.event.at for tried in same]
         assert (row.first_at, row.last_at, row.kind) == (min(times), max(times), same[0].kind)
         assert row.example in {tried.outcome.id for tried in same}
         assert row.state is GroupState.OPEN
+    for project in {tried.project for tried in failed}:
+        own = reports.messages(recorded.journal, ReportFilter(project=project), now=START)
+        assert {row.fingerprint: row.seen for row in own} == Counter(
+            tried.mark for tried in failed if tried.project == project
+        )
+        assert {row.projects for row in own} == {(project,)}
     few = reports.messages(recorded.journal, ReportFilter(kind="unknown", limit=1), now=START)
     assert [row.kind for row in few] == ["unknown"]
 

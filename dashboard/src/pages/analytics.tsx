@@ -67,7 +67,7 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
         </div>
         <Export filter={filter} />
       </header>
-      <Filters params={params} kinds={Object.keys(failures.data?.byErrorType ?? {})} />
+      <Filters params={params} kinds={Object.keys(failures.data?.byKind ?? {})} />
       {failures.error && !failures.data ? (
         <LoadError error={failures.error} retry={failures.reload} />
       ) : isEmpty ? (
@@ -172,7 +172,7 @@ function Card({ title, resource, fullWidth = false, tools, children }: { title: 
 }
 
 function RateByDay({ failures, filter }: { failures: Resource<FailureAnalytics>; filter: Query }) {
-  const days = failures.data?.failureRateByDay ?? [];
+  const days = failures.data?.days ?? [];
   return (
     <Card title="Failure rate by day" resource={failures} fullWidth>
       <DailyChart

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
+import { count, dollars, duration, fromIso, fullDateTime, plural, time, humanize } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import { LoadError, Loading } from "../ui/empty";
@@ -96,8 +96,8 @@ const MAX_RECOVERIES = 6;
 
 /** Returns attempts and model changes in chronological order, grouped by recovery. */
 function groupByRecovery(data: SessionDetail): Recovery[] {
-  const attempts: Entry[] = data.attemptsMade.map((attempt) => ({ at: attempt.timestamp, attempt }));
-  const changes: Entry[] = data.modelChanges.map((change) => ({ at: change.timestamp, change }));
+  const attempts: Entry[] = data.attemptsMade.map((attempt) => ({ at: fromIso(attempt.timestamp), attempt }));
+  const changes: Entry[] = data.modelChanges.map((change) => ({ at: fromIso(change.timestamp), change }));
   const recoveries: Recovery[] = [];
   for (const entry of [...attempts, ...changes].sort((one, other) => one.at - other.at)) {
     const incident = "attempt" in entry ? entry.attempt.incident : (recoveries.at(-1)?.incident ?? "");
@@ -196,9 +196,9 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
       <span class="turn-icon" aria-hidden="true">{succeeded ? <Icon name="check" size={13} /> : attempt.attemptNumber}</span>
       <div class="turn-body">
         <p class="turn-head">
-          <b>{succeeded ? "Succeeded" : humanize(attempt.error || "failed")}</b>
+          <b>{succeeded ? "Succeeded" : humanize(attempt.kind || attempt.error || "failed")}</b>
           {attempt.rung ? <a class="tag" href={hrefTo(["incidents", attempt.incident])}>{attempt.rung}</a> : null}
-          <span class="quiet small turn-time" title={fullDateTime(attempt.timestamp)}>{time(attempt.timestamp)}</span>
+          <span class="quiet small turn-time" title={fullDateTime(fromIso(attempt.timestamp))}>{time(fromIso(attempt.timestamp))}</span>
         </p>
         {succeeded || !attempt.errorMessage ? null : <pre class="output">{attempt.errorMessage}</pre>}
         <p class="quiet small dot-separated">
@@ -206,7 +206,7 @@ function Attempt({ attempt }: { attempt: AttemptOut }) {
           {attempt.model ? <span>{attempt.model}</span> : null}
           <span>{duration(attempt.seconds)}</span>
           <span>{dollars(attempt.dollars)}</span>
-          {attempt.delayMs > 0 ? <span>after a wait of {duration(attempt.delayMs / 1000)}</span> : null}
+          {attempt.delayMs > 0 ? <span>then a wait of {duration(attempt.delayMs / 1000)}</span> : null}
           {attempt.prompt ? <span>recovery prompt: {attempt.prompt}</span> : null}
           {attempt.rule ? <span>rule: <code>{attempt.rule}</code></span> : null}
         </p>
@@ -227,11 +227,12 @@ function ModelChange({ change }: { change: ModelChangeData }) {
             {change.fromModel || "unknown"} → {change.toModel}
           </b>
           <span class="tag">{humanize(change.reason)}</span>
-          <span class="quiet small turn-time" title={fullDateTime(change.timestamp)}>{time(change.timestamp)}</span>
+          <span class="quiet small turn-time" title={fullDateTime(fromIso(change.timestamp))}>{time(fromIso(change.timestamp))}</span>
         </p>
         <p class="quiet small dot-separated">
           {change.costEstimate !== null ? <span>estimated {dollars(change.costEstimate)}</span> : null}
           {change.cost !== null ? <span>cost {dollars(change.cost)}</span> : null}
+          {change.cause ? <span>{humanize(change.cause)}</span> : null}
           {change.by ? <span>by {change.by}</span> : null}
         </p>
       </div>

@@ -185,7 +185,8 @@ class ReportPage:
         for row in rows:
             head = Text(f"{row.seen:>7,} ", "bold").append(f"{format_percent(row.share):>7}  ", "not bold")
             head.append(f"{row.kind}  ", "cyan not bold").append(row.state.value, STATE_STYLES[row.state] or "not bold")
-            head.append(f"  {row.project}" if row.project else "", "dim not bold")
+            projects = ", ".join(filter(None, row.projects))
+            head.append(f"  {projects}" if projects else "", "dim not bold")
             self.screen.print(head)
             self.print_line(first_line(row.message) or "(no message)")
             self.print_line(f"{row.fingerprint}  {_time_range(row.first_at, row.last_at)}  e.g. {row.example}", "dim")

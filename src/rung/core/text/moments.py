@@ -27,6 +27,11 @@ def rfc3339(at: float) -> str:
     return datetime.fromtimestamp(round(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def iso_time(at: float) -> str:
+    """Return a moment for programs to the millisecond: "2026-11-17T16:20:00.250Z"."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def format_span(seconds: float) -> str:
     """Return the time until a moment in two units: 40 s, 2 h 10 min, 3 days 4 h."""
     whole = max(0, round(seconds))

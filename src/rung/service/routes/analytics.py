@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from rung.core.domain.error_types import ErrorType
 from rung.core.domain.errors import ConfigError
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
@@ -67,7 +68,13 @@ def failures(
     journal = context.journal
     kinds = reports.failures(journal, where, GroupBy.KIND)
     models = reports.failures(journal, where, GroupBy.MODEL)
-    days = reports.trend(journal, where).get("", [])
+    days = [
+        DailyFailureRate(
+            day=_day(point.at), at=point.at, attempts=point.attempts, failures=point.failures,
+            rate=point.failures / point.attempts if point.attempts else 0.0,
+        )
+        for point in reports.trend(journal, where).get("", [])[-MAX_ROWS:]
+    ]  # fmt: skip
     chosen = {GroupBy.KIND: kinds, GroupBy.MODEL: models}.get(GroupBy(by)) or reports.failures(
         journal, where, GroupBy(by)
     )
@@ -76,22 +83,18 @@ def failures(
         total_failures=failed,
         total_attempts=attempts,
         failure_rate=failed / attempts if attempts else 0.0,
-        by_error_type={row.key: row.failures for row in kinds},
+        by_error_type={ErrorType(name): n for name, n in reports.failures_by_error_type(journal, where).items()},
+        by_kind={row.key: row.failures for row in kinds},
         by_model={row.key: row.failures for row in models},
         top_error_messages=[
             MessageCount(
-                message=row.message, count=row.seen, kind=row.kind, project=row.project, fingerprint=row.fingerprint,
-                first_at=row.first_at, last_at=row.last_at, example=row.example, state=row.state.value,
+                message=row.message, count=row.seen, kind=row.kind, project=row.project,
+                projects=list(row.projects), fingerprint=row.fingerprint, first_at=row.first_at, last_at=row.last_at, example=row.example, state=row.state.value,
             )
             for row in reports.messages(journal, where, now=time.time())
         ],
-        failure_rate_by_day=[
-            DailyFailureRate(
-                day=_day(point.at), at=point.at, attempts=point.attempts, failures=point.failures,
-                rate=point.failures / point.attempts if point.attempts else 0.0,
-            )
-            for point in days[-MAX_ROWS:]
-        ],
+        failure_rate_by_day={one.day: one.rate for one in days},
+        days=days,
         by=by,
         rates=[
             FailureRate(key=row.key, attempts=row.attempts, failures=row.failures, rate=row.rate, dollars=row.dollars)

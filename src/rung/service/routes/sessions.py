@@ -7,7 +7,10 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 
+from rung.core.domain.error_types import ErrorType, error_type
 from rung.core.domain.errors import ConfigError
+from rung.core.recovery.escalation_reason import EscalationReason, escalation_reason
+from rung.core.text.moments import iso_time
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
 from rung.service.incident_status import live_status, live_statuses
@@ -31,6 +34,7 @@ from rung.service.schemas.sessions import (
     SessionPage,
 )
 from rung.store.queries import listing
+from rung.store.queries.attempt_pauses import pauses_after
 from rung.store.queries.incidents import last_rules, open_incident_by_session
 from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
@@ -257,29 +261,27 @@ def _out(context: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
 
 
 def _attempts(context: AppContext, session: str) -> list[AttemptOut]:
-    found: list[AttemptOut] = []
-    ended: dict[str, float] = {}
-    for row in reversed(listing.attempts(context.journal, session=session, limit=MAX_ATTEMPTS).rows):
-        before = ended.get(row.incident)
-        found.append(
-            AttemptOut(
-                incident=row.incident,
-                attempt_number=row.number,
-                error=row.kind,
-                error_message=row.message,
-                timestamp=row.at,
-                delay_ms=round(max(0.0, row.at - row.seconds - before) * 1_000, 1) if before is not None else 0.0,
-                succeeded=row.ok,
-                seconds=row.seconds,
-                dollars=row.dollars,
-                model=row.model,
-                rung=row.rung,
-                prompt=row.prompt,
-                rule=row.rule,
-            )
+    rows = list(reversed(listing.attempts(context.journal, session=session, limit=MAX_ATTEMPTS).rows))
+    pauses = pauses_after(context.journal, rows)
+    return [
+        AttemptOut(
+            incident=row.incident,
+            attempt_number=row.number,
+            error=None if row.ok else ErrorType(row.error_type or error_type(row.kind)),
+            error_message=row.message,
+            timestamp=iso_time(row.at),
+            delay_ms=round(pauses.get((row.incident, row.n), 0.0) * 1_000, 1),
+            succeeded=row.ok,
+            kind=row.kind,
+            seconds=row.seconds,
+            dollars=row.dollars,
+            model=row.model,
+            rung=row.rung,
+            prompt=row.prompt,
+            rule=row.rule,
         )
-        ended[row.incident] = row.at
-    return found
+        for row in rows
+    ]
 
 
 def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
@@ -287,8 +289,9 @@ def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
         ModelChange(
             from_model=one.from_model,
             to_model=one.to_model or one.to_agent,
-            reason=one.reason,
-            timestamp=one.at,
+            reason=escalation_reason(one.reason),
+            cause=one.reason,
+            timestamp=iso_time(one.at),
             cost_estimate=one.estimate,
             cost=one.dollars,
             by="",
@@ -299,8 +302,9 @@ def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
         ModelChange(
             from_model=entry.detail["from_model"],
             to_model=entry.detail["to_model"],
-            reason="manual",
-            timestamp=entry.at,
+            reason=EscalationReason.MANUAL,
+            cause="a person ordered it",
+            timestamp=iso_time(entry.at),
             cost_estimate=entry.detail["cost_estimate"],
             cost=None,
             by=entry.who,

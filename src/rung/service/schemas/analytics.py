@@ -6,16 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rung.core.domain.error_types import ErrorType
 from rung.service.schemas.base import ApiModel, StrictNumber
 
 
 class MessageCount(ApiModel):
-    """An error message and its number of occurrences."""
+    """An error message and its number of occurrences in all projects.
+
+    `project` is the one with most of them, and `state` that of the group there.
+    """
 
     message: str
     count: int
     kind: str
     project: str
+    projects: list[str]
     fingerprint: str
     first_at: float
     last_at: float
@@ -44,15 +49,17 @@ class FailureRate(ApiModel):
 
 
 class FailureAnalytics(ApiModel):
-    """Failure counts and rates, with the most frequent error messages."""
+    """Failure counts and rates, with the most frequent error messages. Days are dates in UTC."""
 
     total_failures: int
     total_attempts: int
     failure_rate: float
-    by_error_type: dict[str, int]
+    by_error_type: dict[ErrorType, int]
+    by_kind: dict[str, int]
     by_model: dict[str, int]
     top_error_messages: list[MessageCount]
-    failure_rate_by_day: list[DailyFailureRate]
+    failure_rate_by_day: dict[str, float]
+    days: list[DailyFailureRate]
     by: str
     rates: list[FailureRate]
 

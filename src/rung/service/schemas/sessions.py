@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rung.core.domain.error_types import ErrorType
+from rung.core.recovery.escalation_reason import EscalationReason
 from rung.service.schemas.base import ActionResult, ApiModel, LongText, ShortText
 from rung.service.schemas.incidents import IncidentOut, ScheduledRetry
 
@@ -51,15 +53,19 @@ class SessionPage(ApiModel):
 
 
 class AttemptOut(ApiModel):
-    """One attempt of a session."""
+    """One attempt of a session, with its end in ISO 8601.
+
+    `error` is the type of a failure, `kind` its finer kind. `delayMs` is the pause after this attempt, before the next one.
+    """
 
     incident: str
     attempt_number: int
-    error: str
+    error: ErrorType | None
     error_message: str
-    timestamp: float
+    timestamp: str
     delay_ms: float
     succeeded: bool
+    kind: str
     seconds: float
     dollars: float
     model: str
@@ -69,12 +75,13 @@ class AttemptOut(ApiModel):
 
 
 class ModelChange(ApiModel):
-    """A model change in a session."""
+    """A model change in a session, with its time in ISO 8601. `cause` is the reason in the words of the decision."""
 
     from_model: str
     to_model: str
-    reason: str
-    timestamp: float
+    reason: EscalationReason
+    cause: str
+    timestamp: str
     cost_estimate: float | None
     cost: float | None
     by: str

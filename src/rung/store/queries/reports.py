@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
 from math import ceil
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.error_types import ErrorType, error_type
@@ -76,7 +78,7 @@ def failures_by_error_type(journal: Database, where: ReportFilter) -> dict[str, 
 
 
 def messages(journal: Database, where: ReportFilter, *, now: float) -> list[MessageCountRow]:
-    """Return the most frequent failures, by fingerprint."""
+    """Return the most frequent failures, by fingerprint: one row for all projects in which it occurs."""
     source = sql.choose_source(where, sql.BY_MESSAGE, sql.MESSAGES, ignore=("kind",))
     clause, values = source.clause(where, ignore=("kind",))
     kind_clause, kinds = ("", []) if where.kind is None else (" WHERE g.kind = ?", [where.kind])
@@ -84,22 +86,30 @@ def messages(journal: Database, where: ReportFilter, *, now: float) -> list[Mess
     if source is sql.BY_MESSAGE and where.since is None and where.until is None:  # the group has its own count
         counted = f"SELECT project, fingerprint, count AS n FROM failure_group{clause}"  # noqa: S608  # our own names
     rows = journal.read(
-        f"""WITH seen AS ({counted})
-            SELECT g.project, g.fingerprint, g.kind, g.message, seen.n, (SELECT SUM(n) FROM seen),
+        f"""WITH seen AS ({counted}),
+                 top AS (SELECT g.fingerprint, SUM(seen.n) AS n, MAX(g.last_at) AS last_at
+                           FROM seen
+                           JOIN failure_group g ON g.project = seen.project AND g.fingerprint = seen.fingerprint{kind_clause}
+                          GROUP BY g.fingerprint ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?)
+            SELECT g.project, g.fingerprint, g.kind, g.message, seen.n, top.n, (SELECT SUM(n) FROM seen),
                    g.first_at, g.last_at, g.example, s.state, s.at, s.until
-              FROM seen
+              FROM top
+              JOIN seen ON seen.fingerprint = top.fingerprint
               JOIN failure_group g ON g.project = seen.project AND g.fingerprint = seen.fingerprint
-              LEFT JOIN group_state s ON s.project = g.project AND s.fingerprint = g.fingerprint{kind_clause}
-             ORDER BY seen.n DESC, g.last_at DESC, g.fingerprint LIMIT ?""",  # noqa: S608  # our own names
+              LEFT JOIN group_state s ON s.project = g.project AND s.fingerprint = g.fingerprint
+             ORDER BY top.n DESC, top.last_at DESC, g.fingerprint, seen.n DESC, g.project""",  # noqa: S608  # our own names
         [*values, *kinds, where.limit],
     )
-    return [
-        MessageCountRow(
-            project, fingerprint, kind, message, int(n), int(n) / int(total), first, last, example,
-            state_of(stored, at, until, last, now),
-        )
-        for project, fingerprint, kind, message, n, total, first, last, example, stored, at, until in rows
-    ]  # fmt: skip
+    return [_message(list(same), now) for _, same in groupby(rows, key=itemgetter(1))]
+
+
+def _message(rows: list[Row], now: float) -> MessageCountRow:
+    """Merge the rows of one failure in several projects; the first is the project with most occurrences."""
+    project, fingerprint, kind, message, _, n, total, _, last, example, stored, at, until = rows[0]
+    return MessageCountRow(
+        project, fingerprint, kind, message, int(n), int(n) / int(total), min(row[7] for row in rows),
+        max(row[8] for row in rows), example, state_of(stored, at, until, last, now), tuple(row[0] for row in rows),
+    )  # fmt: skip
 
 
 def recovery(journal: Database, where: ReportFilter) -> list[Recovery]:

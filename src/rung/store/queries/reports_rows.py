@@ -31,9 +31,9 @@ class TrendPoint(NamedTuple):
 
 
 class MessageCountRow(NamedTuple):
-    """Failure and its occurrences; `seen` and `share` refer to the time range."""
+    """Failure and its occurrences in all projects; `seen` and `share` refer to the time range."""
 
-    project: str
+    project: str  # with most of the occurrences; `example` and `state` are of its group
     fingerprint: str
     kind: str
     message: str
@@ -43,6 +43,7 @@ class MessageCountRow(NamedTuple):
     last_at: float
     example: str
     state: GroupState
+    projects: tuple[str, ...]  # most occurrences first
 
 
 class Recovery(NamedTuple):

@@ -1,0 +1,101 @@
+"""Attempts and model changes of a session as the API shows them: types, times and pauses of the document's records."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core.domain.error_types import ErrorType
+from rung.core.recovery.escalation_reason import escalation_reason
+from rung.testing import FakeClock, HttpError, Script
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Running
+
+MODELS = [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.1}]
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+START = 1_790_000_000.0
+
+
+def recover(service: Running, session: str, *items: Any, **settings: Any) -> None:
+    """Recover a call of a session in simulated time, without jitter."""
+    backoff = {"base": 1, "multiplier": 2, "cap": 30, "jitter": False}
+    rung.recover_sync(
+        Script(*items),
+        rung.Request(prompt="do it", model="small"),
+        policy=rung.policy("model", models=MODELS, confirm="never", backoff=backoff, **settings),
+        journal=service.journal,
+        session=rung.Session("small", session),
+        clock=FakeClock(START),
+        breakers=rung.BreakerRegistry(),
+        retry_budget=None,
+    )
+    assert service.journal.flush()
+
+
+def test_attempts_are_retry_attempts(service: Running) -> None:
+    """Each attempt has its error type, an ISO 8601 time and the pause that follows it: 1 s, 2 s, 4 s, then none."""
+    recover(service, "s", HttpError(503, "busy"), HttpError(504, "late"), HttpError(429, "slow"), "fine")
+    attempts = service.get("/api/sessions/s")["attemptsMade"]
+    assert [one["attemptNumber"] for one in attempts] == [1, 2, 3, 4]
+    assert [one["error"] for one in attempts] == ["server_error", "server_error", "rate_limit", None]
+    assert [one["kind"] for one in attempts] == ["overloaded", "timeout", "rate_limit", ""]
+    assert [one["errorMessage"] for one in attempts] == ["busy", "late", "slow", ""]
+    assert [one["delayMs"] for one in attempts] == [1_000, 2_000, 4_000, 0]
+    assert [one["succeeded"] for one in attempts] == [False, False, False, True]
+    assert all(ISO.fullmatch(one["timestamp"]) for one in attempts)
+    times = [datetime.fromisoformat(one["timestamp"]).astimezone(UTC).timestamp() for one in attempts]
+    assert times == [START, START + 1, START + 3, START + 7]
+
+
+def test_the_last_attempt_has_no_pause(service: Running) -> None:
+    """The attempt after which the recovery ends has a pause of 0; every error is one of the eight types."""
+    recover(service, "s", HttpError(401, "no key"))
+    attempts = service.get("/api/sessions/s")["attemptsMade"]
+    assert (attempts[-1]["delayMs"], {one["error"] for one in attempts}) == (0, {"auth_error"})
+    assert {one["error"] for one in attempts} <= set(ErrorType)
+
+
+@pytest.mark.parametrize(
+    ("error", "settings", "reason", "cause"),
+    [
+        (HttpError(500, "down"), {"retries": 1}, "auto_after_retries", "server_error"),
+        (HttpError(400, "prompt is too long: 210000 tokens > 200000 maximum"), {}, "context_limit", "context_limit"),
+    ],
+)
+def test_a_handover_is_an_escalation_record(
+    service: Running, error: Exception, settings: dict[str, Any], reason: str, cause: str
+) -> None:
+    """A model change has one of three reasons, its finer cause, an ISO 8601 time and an estimate."""
+    on_small = [error] * 6
+
+    def attempt(request: rung.Request) -> Any:
+        return "fine" if request.model == "large" else on_small.pop()
+
+    recover(service, "s", *[attempt] * 8, patience=0, **settings)
+    (change,) = service.get("/api/sessions/s")["modelChanges"]
+    assert (change["fromModel"], change["toModel"], change["reason"], change["cause"]) == (
+        "small", "large", reason, cause,
+    )  # fmt: skip
+    assert ISO.fullmatch(change["timestamp"])
+    assert isinstance(change["costEstimate"], float)
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        ("a person approved", "manual"),
+        ("a person chose", "manual"),
+        ("context_limit", "context_limit"),
+        ("context_limit: fallback worked last time", "context_limit"),
+        ("rate_limit", "auto_after_retries"),
+        ("", "auto_after_retries"),
+    ],
+)
+def test_the_reason_of_an_escalation(cause: str, reason: str) -> None:
+    """The reason of a decision is one of manual, auto_after_retries and context_limit."""
+    assert escalation_reason(cause) == reason
