@@ -131,6 +131,7 @@ class GatewayApp:
             gateway.references.resolve(inbound)
         if await self._join(inbound, receive, send):
             return
+        await gateway.policies.prepare(inbound.project)
         spending = await admit(gateway, inbound)
         recorder = ResponseRecorder(send)
         proxied = gateway.new_proxied_call(inbound, recorder.send, spending)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain import events as ev
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.policy.budget import RetryBudget
-from rung.core.recovery.stream_rules import for_streams, with_accounts
+from rung.core.recovery.stream_rules import with_accounts
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
@@ -17,6 +16,7 @@ from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
+from rung.gateway.policy_table import PolicyTable
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.references import ReferenceTable
 from rung.gateway.request_coalescing import InFlightRequests
@@ -26,11 +26,11 @@ from rung.gateway.upstream.headers import check_keys
 from rung.gateway.upstream.secret_filter import SecretFilter
 from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
-from rung.wiring.policies import PolicyStore, project_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rung.core.domain import events as ev
     from rung.core.policy.policy import Policy
     from rung.gateway.detector_port import DetectorResult, GatewayDetector
     from rung.gateway.http.port import UpstreamClient
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rung.gateway.settings import GatewaySettings
     from rung.gateway.spending.paid_attempts import CallSpending
     from rung.store.journal.journal import Journal
-    from rung.store.settings import StoredSetting
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
 BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=30.0)
@@ -78,8 +77,8 @@ class Gateway:
         self.metrics = self.accounting.metrics
         self.ledger = self.accounting.ledger
         self.active_requests = 0
+        self.policies = PolicyTable(settings.book, journal, self.clock.now, log)
         self._log = log
-        self._use_policies(self._file_policies())
 
     def reload(self, settings: GatewaySettings) -> None:
         """Replace the settings; requests in flight keep the settings they started with.
@@ -96,7 +95,7 @@ class Gateway:
         self.ledger.prices.clear()
         if self.journal is None:
             self.ledger.limits = settings.budgets
-        self._use_policies(self._file_policies())
+        self.policies.use_book(settings.book)
 
     def _make_upstreams(self) -> Upstreams:
         """Build the shared inputs of proxied calls; add the loop guard to the detectors if it is enabled."""
@@ -136,23 +135,7 @@ class Gateway:
         if self.journal is not None:
             self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
             await self.references.load()
-            store = PolicyStore(self.journal, self.settings.book)
-            stored = await asyncio.to_thread(lambda: [store.stored(), *store.projects()])
-            if stored != self._stored_settings:
-                policies = await asyncio.to_thread(_stored_policies, store)
-                if store.book is self.settings.book:  # the settings were not reloaded meanwhile
-                    self._use_policies(policies, stored)
-
-    def _use_policies(self, policies: dict[str, Policy], stored: list[StoredSetting] | None = None) -> None:
-        """Use these policies, by the names of projects that have one of their own; all others share the default."""
-        # A limit that reopens later is passed on at once: a client cannot be kept waiting for hours.
-        self._policies = {name: policy.replace(park=0.0) for name, policy in policies.items()}
-        self._stored_settings = stored
-        self._incident_contexts: dict[str, ev.IncidentContext] = {}
-
-    def _file_policies(self) -> dict[str, Policy]:
-        book = self.settings.book
-        return {name: for_streams(book.policy_for(project=name, tool="gateway")) for name in ("", *book.projects)}
+            await self.policies.refresh()
 
     async def close(self) -> None:
         """Close the connections and flush pending spend to the journal."""
@@ -169,7 +152,7 @@ class Gateway:
 
     def new_proxied_call(self, inbound: InboundRequest, send: Send, spending: CallSpending) -> ProxiedCall:
         """Create the proxied call of a request, with the current settings."""
-        return ProxiedCall(
+        proxied = ProxiedCall(
             self._upstreams,
             inbound,
             send,
@@ -182,6 +165,8 @@ class Gateway:
             ),
             spending,
         )
+        proxied.attempt_seconds = self.policy(inbound.project).attempt_seconds
+        return proxied
 
     def _has_no_fallback(self, inbound: InboundRequest) -> bool:
         """Return whether neither another model nor another upstream is configured."""
@@ -190,7 +175,7 @@ class Gateway:
 
     def policy(self, project: str) -> Policy:
         """Return the policy of a project."""
-        return self._policies.get(project) or self._policies[""]
+        return self.policies.get(project)
 
     def policy_for(self, inbound: InboundRequest, settings: GatewaySettings, spent: float) -> Policy:
         """Return the policy of a request's project, limited to models and upstreams that can serve the request.
@@ -242,18 +227,4 @@ class Gateway:
 
     def incident_context_for(self, inbound: InboundRequest) -> ev.IncidentContext:
         """Return the incident context of a successful request."""
-        project, session = inbound.project, inbound.session
-        name = project if project in self._policies else ""
-        context = self._incident_contexts.get(name)
-        if context is None:
-            policy = self.policy(name)
-            rungs = tuple(rung.name for rung in policy.ladder.rungs)
-            context = ev.IncidentContext(policy.ladder.name, policy.name, False, False, rungs, name)
-            self._incident_contexts[name] = context
-        return context._replace(project=project, session=session) if session or project != name else context
-
-
-def _stored_policies(store: PolicyStore) -> dict[str, Policy]:
-    """Return the policies by project, with the changes that operators made in the service."""
-    stored = [setting.name.removeprefix(project_key("")) for setting in store.projects()]
-    return {name: for_streams(store.effective(name, "gateway")) for name in ("", *store.book.projects, *stored)}
+        return self.policies.incident_context(inbound.project, inbound.session)

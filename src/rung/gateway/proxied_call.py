@@ -71,6 +71,7 @@ class ProxiedCall:
         self.inbound = inbound
         self.original = original
         self.spending = spending
+        self.attempt_seconds: float | None = None  # time limit of one attempt, by the policy
         self.meter = AttemptMeter()  # of the current attempt
         self.writer = ResponseWriter(send)
         self.accepted = False  # the upstream accepted the request of the last attempt
@@ -124,7 +125,7 @@ class ProxiedCall:
         self.last_response = None
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # runs inside a task
-        with PhaseTimer(asyncio.get_running_loop(), task) as timer:
+        with PhaseTimer(asyncio.get_running_loop(), task, self.attempt_seconds) as timer:
             self.writer.timer = timer
             try:
                 response = await self._open(outbound, timer)
@@ -288,7 +289,7 @@ class ProxiedCall:
         self.writer.headers = responses.headers_for_client(response.raw_headers)
         await self._write(stream.begin_attempt())
         rest = await self._read_events(response, stream, timer, route)
-        timer.start_phase(IDLE, _COMPLETE_SECONDS)
+        timer.complete(_COMPLETE_SECONDS)
         await self._finish_stream(stream, rest)
         await drain(response)
 
@@ -321,7 +322,7 @@ class ProxiedCall:
                 text = f"stream ended without {self.inbound.wire.end_marker}"
                 raise AttemptError(text, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
             if not stream.is_interrupted():
-                timer.start_phase(IDLE, _COMPLETE_SECONDS)
+                timer.complete(_COMPLETE_SECONDS)
             elif data and timer.phase != IDLE:
                 timer.start_phase(IDLE, idle_seconds)
             timer.restart()

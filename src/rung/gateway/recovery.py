@@ -104,7 +104,9 @@ async def _recover(
 ) -> None:
     """Recover a request whose first attempt failed or was not made. It was received when it `began`."""
     inbound, spending = proxied.inbound, proxied.spending
+    await gateway.policies.refresh()
     policy = _as_patient_as_client(gateway, proxied, began)
+    proxied.attempt_seconds = policy.attempt_seconds
     summary_model = proxied.upstreams.settings.summary_model
     summarise = partial(_summarise, gateway, proxied) if summary_model and inbound.may_use(summary_model) else None
     rewriter = BodyRewriter(proxied, policy, summarise)
@@ -132,7 +134,7 @@ async def _recover(
     outcome: Outcome[GatewayResponse | None] = await recover(
         attempt,
         request,
-        policy=policy,
+        policy=policy.replace(attempt_seconds=None),  # held by the attempt itself, which knows what the client received
         first=first,
         rung_handlers=rewriter.rung_handlers(),
         listeners=(progress,),

@@ -48,7 +48,6 @@ DEFAULT_POLICY: Final[Mapping[str, Any]] = {
     "seconds": 3_600.0,
     "patience": 3_600.0,  # at most as long as the client of the call waits
     "sticky": "session",
-    "backoff": {"base": 0.5, "cap": 8.0},
 }
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 POLICY_SETTING: Final = "policy"
 _STORED: Final = ("service", "project")  # layers that operators set
-CACHE_SECONDS: Final = 2.0  # a changed policy takes effect within this time
+CACHE_SECONDS: Final = 1.0  # a changed policy takes effect within this time
 
 
 class PolicyLayer(NamedTuple):
@@ -32,6 +32,11 @@ class PolicyLayer(NamedTuple):
 def project_key(project: str) -> str:
     """Return the name of the setting that stores a project's policy."""
     return f"{POLICY_SETTING}/{project}"
+
+
+def is_policy_key(name: str) -> bool:
+    """Return whether a setting stores the default policy or that of a project."""
+    return name == POLICY_SETTING or name.startswith(project_key(""))
 
 
 def file_book() -> PolicyBook:
@@ -84,6 +89,10 @@ class PolicyStore:
     def stored(self, project: str = "") -> StoredSetting:
         """Return the settings stored by the service."""
         return setting(self._journal, project_key(project) if project else POLICY_SETTING)
+
+    def all_stored(self) -> list[StoredSetting]:
+        """Return the stored settings of the default policy and of all projects, in one query."""
+        return [one for one in settings(self._journal, POLICY_SETTING) if is_policy_key(one.name)]
 
     def projects(self) -> list[StoredSetting]:
         """Return the stored settings of all projects."""
