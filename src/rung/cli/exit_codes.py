@@ -19,5 +19,6 @@ TRY_LATER: Final = (
 )
 INTERRUPTED: Final = 130
 NO_TASK_AVAILABLE: Final = 3  # rung worker claim
+ALREADY_CONDUCTED: Final = 5  # rung crew run: another process conducts the crew
 CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task
-LEASE_EXPIRED: Final = 6  # rung worker: the task was given to another worker
+LEASE_EXPIRED: Final = 6  # rung worker: the task has another worker; rung crew conduct: the crew has another conductor

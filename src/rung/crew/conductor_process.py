@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 import time
-import uuid
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from rung.adapters.system.pid_file import remove_pid, write_pid
+from rung.adapters.system.pid_file import read_pid, remove_pid, write_pid
 from rung.adapters.system.worker_processes import RealProcesses
-from rung.core.crew.contract import CONDUCTOR, HAND_OVER_PREFIX, STOP_KEY, WATCHDOG, TaskState
-from rung.core.domain.errors import RungError, StoreUnavailable
+from rung.core.crew.contract import CONDUCTOR, HAND_OVER_PREFIX, STOP_KEY, TaskState
+from rung.core.domain.errors import ConductorReplaced, StoreUnavailable
 from rung.core.policy.parser import policy
 from rung.crew.conductor import Conductor
 from rung.crew.context import ConductorContext
 from rung.crew.judgement import CommandJudgement
 from rung.crew.lock_release import release_locks
 from rung.crew.plan_sync import current_plan
+from rung.crew.runtime_dir import record_runtime_dir
 from rung.crew.settings import ConductorSettings
 from rung.crew.shutdown import shut_down
+from rung.crew.standby import lease_seconds
 from rung.crew.task_recovery import TaskRecoveries
 from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS, ConductorWatchdog
-from rung.engine.process_identity import current_process, is_alive
+from rung.crew.watchdog_care import WatchdogCare
+from rung.engine.process_identity import current_machine, current_process
 from rung.store.crew.table import CrewTable
+from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.store.journal.journal import Journal
 
-_CONFIRM_SECONDS: Final = 60.0  # for the watchdog to start
 _JOIN_SECONDS: Final = 60.0  # for a supervision turn in progress
-_POLL_SECONDS: Final = 0.05
-
-
-def runtime_dir(table_url: str) -> Path:
-    """Return the directory for a crew's files: beside its table, or in the working directory for a server URL."""
-    if "://" in table_url:
-        return Path("rung-crew").resolve()
-    path = Path(table_url).expanduser().resolve()
-    return path.with_name(f"{path.name}.d")
+_START_POLL_SECONDS: Final = 0.2  # between two heartbeats until the watchdog has confirmed
+_OWN_STATES: Final = (TaskState.WATCHING, TaskState.REVIEWING, TaskState.CONTEXT_RECOVERY)  # of a running conductor
 
 
 def open_context(
@@ -56,7 +49,7 @@ def open_context(
     settings = ConductorSettings.from_plan(plan.settings) if plan is not None else ConductorSettings()
     judge = plan.settings.judge if plan is not None else ()
     replanner = plan.settings.replanner if plan is not None else ()
-    directory = runtime_dir(table_url)
+    directory = record_runtime_dir(table_url, table)
     return ConductorContext(
         table=table,
         table_url=table_url,
@@ -67,40 +60,68 @@ def open_context(
         recoveries=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, log=log),
         now=time.time,
         log=log,
+        machine=current_machine(),
     )
 
 
-def rung_command(subcommand: str, table_url: str) -> list[str]:
+def rung_command(subcommand: str, table_url: str, *options: str) -> list[str]:
     """Return the command line of `rung crew SUBCOMMAND` for this crew."""
-    return [sys.executable, "-P", "-m", "rung", "crew", subcommand, "--db", table_url]
+    return [sys.executable, "-P", "-m", "rung", "crew", subcommand, "--db", table_url, *options]
 
 
-def run_conductor(crew: ConductorContext) -> bool:
-    """Run the conductor until the crew has ended. Return whether every task is complete."""
+@dataclass(slots=True)
+class _Ending:
+    """Why the threads of a conductor end: it is to stop, or another conductor has the lease."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    replaced: ConductorReplaced | None = None
+
+    def replace(self, error: ConductorReplaced) -> None:
+        self.replaced = error
+        self.stop.set()
+
+
+def run_conductor(crew: ConductorContext, *, succeeds: str = "") -> bool:
+    """Run the conductor until the crew has ended. Return whether every task is complete.
+
+    Raises ConductorLeaseHeld if another process conducts, unless it is the holder that this one `succeeds`. Raises
+    ConductorReplaced if another conductor takes the lease later: then this one writes nothing and signals nobody.
+    """
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # a real conductor has real processes
-    _ensure_single_conductor(processes)
-    crew.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING, session=str(uuid.uuid4()))
-    stop = threading.Event()
+    lease = patiently(lambda: crew.table.acquire_lease(lease_seconds(crew.settings), succeeds=succeeds), crew.log)
+    write_pid(processes.pid_file(CONDUCTOR_PROCESS), current_process())
+    ending, ready = _Ending(), threading.Event()
+    try:
+        patiently(lambda: crew.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING, session=lease.holder), crew.log)
+        return _conduct(crew, processes, ending, ready)
+    finally:
+        ending.stop.set()
+        crew.helpers.end_all()
+        if read_pid(processes.pid_file(CONDUCTOR_PROCESS)) == current_process():  # not that of a successor
+            remove_pid(processes.pid_file(CONDUCTOR_PROCESS))
+
+
+def _conduct(crew: ConductorContext, processes: RealProcesses, ending: _Ending, ready: threading.Event) -> bool:
+    """Start the threads, handle messages until the end, and shut down."""
     supervision = threading.Thread(
-        target=_supervision_loop, args=(replace(crew, table=crew.table.clone()), stop), daemon=True
+        target=_supervision_loop, args=(replace(crew, table=patiently(crew.table.clone)), ending, ready), daemon=True
     )
     supervision.start()
-    _start_lock_release(crew, processes, stop)
-    try:
-        _await_watchdog(crew, processes)
-        reason, to = _handle_until_done(crew, stop)
-        stop.set()
-        supervision.join(_JOIN_SECONDS)  # otherwise it could launch workers that nobody ends
-        if reason:
-            shut_down(crew, reason, to=to)
-        else:
-            crew.table.heartbeat_self(CONDUCTOR, to)
-        return to is TaskState.COMPLETE
-    finally:
-        stop.set()
-        crew.helpers.end_all()
-        remove_pid(processes.pid_file(CONDUCTOR_PROCESS))
+    _start_lock_release(crew, processes, ending.stop)
+    care = WatchdogCare(crew, processes, rung_command("watch", crew.table_url))
+    patiently(lambda: care.await_confirmation(ending.stop), crew.log)
+    ready.set()
+    reason, to = _handle_until_done(crew, ending)
+    ending.stop.set()
+    supervision.join(_JOIN_SECONDS)  # otherwise it could launch workers that nobody ends
+    if ending.replaced is not None:
+        raise ending.replaced
+    if reason:
+        patiently(lambda: shut_down(crew, reason, to=to), crew.log)
+    if to is not TaskState.CONTEXT_RECOVERY:  # a successor on this machine takes the lease over at once
+        patiently(lambda: crew.table.release_lease(to), crew.log)
+    return to is TaskState.COMPLETE
 
 
 def _start_lock_release(crew: ConductorContext, processes: RealProcesses, stop: threading.Event) -> None:
@@ -108,58 +129,36 @@ def _start_lock_release(crew: ConductorContext, processes: RealProcesses, stop: 
     threading.Thread(target=release_locks, args=(crew.table_url, processes, stop, crew.log), daemon=True).start()
 
 
-def _ensure_single_conductor(processes: RealProcesses) -> None:
-    """Write the PID file, or raise if another conductor runs: two would answer every message twice."""
-    pid = processes.pid(CONDUCTOR_PROCESS)
-    if pid is not None and pid.number != os.getpid() and is_alive(pid):
-        raise RungError(f"this crew already has a conductor: process {pid.number}")
-    write_pid(processes.pid_file(CONDUCTOR_PROCESS), current_process())
-
-
-def _await_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
-    """Launch the watchdog and wait until it has confirmed."""
-    ensure_watchdog(crew, processes)
-    deadline = time.monotonic() + _CONFIRM_SECONDS
-    while (row := crew.table.task(WATCHDOG)) is None or row.state is not TaskState.CONFIRMED:
-        if time.monotonic() > deadline:
-            raise RungError(
-                f"the watchdog did not confirm within {_CONFIRM_SECONDS:g} s: see"
-                f" {processes.logs}/{WATCHDOG_PROCESS}.log"
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def ensure_watchdog(crew: ConductorContext, processes: RealProcesses) -> None:
-    """Launch a watchdog, unless one is alive and sends heartbeats."""
-    row = crew.table.task(WATCHDOG)
-    age = None if row is None else row.heartbeat_age
-    if processes.alive(WATCHDOG_PROCESS) and (age is None or age <= crew.settings.watchdog_stale):
-        return
-    processes.end(WATCHDOG_PROCESS, crew.settings.grace)
-    crew.table.heartbeat_self(WATCHDOG, TaskState.WATCHING)
-    processes.launch(WATCHDOG_PROCESS, rung_command("watch", crew.table_url), {}, None)
-
-
-def _supervision_loop(crew: ConductorContext, stop: threading.Event) -> None:
+def _supervision_loop(crew: ConductorContext, ending: _Ending, ready: threading.Event) -> None:
     """Send heartbeats, supervise workers and dispatch tasks, in a thread: handlers can block for a long time."""
     conductor = Conductor(crew)
-    processes = RealProcesses(crew.runtime_dir)
-    row = None
-    while not stop.wait(crew.settings.poll if row is not None else _POLL_SECONDS):
+    care = WatchdogCare(crew, RealProcesses(crew.runtime_dir), rung_command("watch", crew.table_url))
+    while not ending.stop.wait(crew.settings.poll if ready.is_set() else _START_POLL_SECONDS):
         try:
-            crew.table.heartbeat_self(CONDUCTOR)
-            row = crew.table.task(WATCHDOG)
-            if row is not None and row.state is TaskState.CONFIRMED:
-                ensure_watchdog(crew, processes)
+            _beat(crew)
+            if ready.is_set():
+                care.ensure()
                 conductor.supervise_and_dispatch()
         except StoreUnavailable:
-            continue  # the table is locked; the next turn tries again
+            crew.view = crew.view.missed()  # nobody could write a heartbeat; the next turn tries again
+        except ConductorReplaced as error:
+            ending.replace(error)
         except Exception as error:  # noqa: BLE001  # without heartbeats the watchdog would replace this conductor
             crew.log(f"supervision failed: {error!r}")
     crew.table.close()
 
 
-def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[str, TaskState]:
+def _beat(crew: ConductorContext) -> None:
+    """Send a heartbeat, which renews the lease. A state that somebody else set is corrected: the lease says who conducts."""
+    row = crew.table.task(CONDUCTOR)
+    if row is None or row.state in _OWN_STATES:
+        crew.table.heartbeat_self(CONDUCTOR)
+        return
+    crew.log(f"somebody set {CONDUCTOR} to {row.state}; it is set to {TaskState.WATCHING} again")
+    crew.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
+
+
+def _handle_until_done(crew: ConductorContext, ending: _Ending) -> tuple[str, TaskState]:
     """Handle messages until the crew has ended or must stop.
 
     Return the reason to stop (empty if the crew has ended) and the conductor's last state.
@@ -167,12 +166,12 @@ def _handle_until_done(crew: ConductorContext, stop: threading.Event) -> tuple[s
     conductor = Conductor(crew)
 
     def request_stop(*_: object) -> None:
-        stop.set()
+        ending.stop.set()
         crew.helpers.wake()
 
     signal.signal(signal.SIGTERM, request_stop)
     try:
-        while not stop.is_set():
+        while not ending.stop.is_set():
             try:
                 end, handled = _handle_turn(conductor)
             except StoreUnavailable as error:
@@ -204,7 +203,7 @@ def _handle_turn(conductor: Conductor) -> tuple[tuple[str, TaskState] | None, in
 
 def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     """Run the watchdog until the crew has ended. Return False if it gave up or was stopped."""
-    crew = open_context(table_url, log=log)
+    crew = patiently(lambda: open_context(table_url, log=log), log)
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # `open_context` makes these
     write_pid(processes.pid_file(WATCHDOG_PROCESS), current_process())
@@ -222,4 +221,5 @@ def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     try:
         return watchdog.run(stop)
     finally:
-        remove_pid(processes.pid_file(WATCHDOG_PROCESS))
+        if read_pid(processes.pid_file(WATCHDOG_PROCESS)) == current_process():
+            remove_pid(processes.pid_file(WATCHDOG_PROCESS))

@@ -13,6 +13,7 @@ from rung.core.crew.liveness import TableView
 from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError, StoreUnavailable
 from rung.core.domain.events import Status
 from rung.crew.helper_runs import HelperRuns
+from rung.engine.process_identity import is_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ class ConductorContext:
     helpers: HelperRuns = field(default_factory=HelperRuns)
     # What dispatch found wrong with the instructions of a task. Its thread finds it, the handlers' thread mends it.
     faulty_instructions: dict[str, str] = field(default_factory=dict)
+    machine: str = ""  # identity of this machine, recorded with each launch
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the runtime directory atomically; a path outside it is an error."""
@@ -137,8 +139,16 @@ class ConductorContext:
         self.record_exit(task_id, self.end_process(task_id))
 
     def end_process(self, task_id: str) -> int | None:
-        """End the task's worker process. Return its exit code, if this conductor launched it."""
-        return self.processes.end(task_id, self.settings.grace)
+        """End the task's worker process, if it is on this machine. Return its exit code, if this conductor launched it.
+
+        A worker on another machine cannot be signalled. Its lease has ended, so its next write tells it to stop.
+        """
+        self.table.require_lease()  # a conductor that was replaced signals nobody
+        return None if self.runs_elsewhere(task_id) else self.processes.end(task_id, self.settings.grace)
+
+    def runs_elsewhere(self, task_id: str) -> bool:
+        """Return whether the task's worker was launched on another machine, where its process cannot be seen."""
+        return any(is_elsewhere(process.machine) for process in self.table.processes(task_id=task_id))
 
     def record_exit(self, task_id: str, code: int | None) -> None:
         """Record the end of the task's worker process: another worker may be launched in its place."""

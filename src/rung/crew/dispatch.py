@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.crew.contract import CLAIMABLE
 from rung.crew.instruction_file import instruction_problem
 from rung.crew.pool_control import StartGate
+from rung.engine.process_identity import is_elsewhere
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
 from rung.store.crew.trigger_conditions import KEY_DIGEST_FACT
@@ -75,17 +76,17 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
         KEY_VARIABLE: "",
         WORKER_VARIABLE: crew.table.get_fact(KEY_DIGEST_FACT) or "",
     }
-    crew.processes.end(task.task_id, crew.settings.grace)  # remains of an earlier worker
-    crew.table.record_launch(session, task.task_id, arguments)
+    crew.end_process(task.task_id)  # remains of an earlier worker
+    crew.table.record_launch(session, task.task_id, arguments, machine=crew.machine)
     crew.processes.launch(task.task_id, arguments, environment, Path(task.workdir) if task.workdir else None)
     crew.log(f"{task.task_id}: launched {worked_by}")
 
 
 def missing_claim_reason(crew: ConductorContext, process: ProcessRow) -> str:
     """Return why a launched worker will not claim its task any more; empty while it still may."""
-    if not crew.processes.alive(process.task_id):
+    if not is_elsewhere(process.machine) and not crew.processes.alive(process.task_id):
         return DIED_UNCLAIMED
-    if process.age > crew.settings.claim_within:
+    if (crew.view.silence(process.age) or 0.0) > crew.settings.claim_within:
         return f"worker did not claim the task within {crew.settings.claim_within:g} s"
     return ""
 

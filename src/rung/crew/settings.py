@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.crew.blocker import MAX_CONSULTATIONS
 from rung.core.crew.contract import CONDUCTOR_STALE_SECONDS, HEARTBEAT_SECONDS, STALE_SECONDS
-from rung.core.crew.liveness import DEFAULT_LIMITS, RestartLimits
+from rung.core.crew.liveness import DEFAULT_LIMITS, EXIT_SECONDS, RestartLimits
 from rung.core.crew.pool import DEFAULT_POOL_LIMITS, PoolLimits
 from rung.core.policy.restart_intensity import RestartIntensity
 
@@ -26,6 +26,7 @@ class ConductorSettings:
     stale: float = STALE_SECONDS  # without a heartbeat
     hung: float = 1_800.0  # without progress, despite heartbeats
     grace: float = 5.0  # between SIGTERM and SIGKILL
+    exit_within: float = EXIT_SECONDS  # after it was asked to exit
     claim_within: float = 300.0  # after the launch
     limits: RestartLimits = DEFAULT_LIMITS
     max_consultations: int = MAX_CONSULTATIONS  # of the replanner
@@ -47,6 +48,7 @@ class ConductorSettings:
             stale=plan.stale_after,
             hung=plan.hung,
             grace=plan.grace,
+            exit_within=plan.exit_within,
             claim_within=plan.claim_within,
             limits=RestartLimits(
                 redispatches=plan.redispatches,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.crew.liveness import TableView
-from rung.core.domain.errors import StoreUnavailable
+from rung.core.domain.errors import ConductorLeaseHeld, ConductorReplaced, StoreUnavailable
+from rung.engine.process_identity import is_elsewhere
 
 if TYPE_CHECKING:
     import threading
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
     from rung.adapters.system.worker_processes import Processes
     from rung.crew.settings import ConductorSettings
+    from rung.store.crew.conductor_lease import ConductorLease
     from rung.store.crew.table import CrewTable
 
 CONDUCTOR_PROCESS: Final = "conductor"  # names of the processes and of their PID files
 WATCHDOG_PROCESS: Final = "souffleur"
 RELAUNCHES_KEY: Final = "relaunches"  # fact of the crew: relaunches since the last progress
 PROGRESS_KEY: Final = "progress_at_relaunch"  # fact of the crew: digest of all task states at the last relaunch
+START_SECONDS: Final = 60.0  # for a conductor to start and take the lease of the process that launched it
+SUCCEEDS_OPTION: Final = "--succeeds"  # of `rung crew conduct`: the holder of the lease that it takes over
 ENDED_STATES: Final = (TaskState.COMPLETE, TaskState.EXIT_REQUESTED)
 
 
@@ -38,29 +42,43 @@ class ConductorWatchdog:
     log: Callable[[str], None] = lambda _: None
     now: Callable[[], float] = time.time
     view: TableView = field(default_factory=TableView)
+    started: str = ""  # holder of the lease that its last conductor takes over
 
     def confirm(self) -> None:
-        """Report that the watchdog runs. The conductor acts only after this."""
+        """Report that the watchdog runs, with a heartbeat. The conductor begins after this.
+
+        A state that somebody else set is corrected: it would look like a watchdog that has not started, or has given up.
+        """
+        row = self.table.task(WATCHDOG)
+        if row is not None and row.state not in (TaskState.WATCHING, TaskState.CONFIRMED):
+            self.log(f"somebody set {WATCHDOG} to {row.state}; it is set to {TaskState.CONFIRMED} again")
+            self.table.heartbeat_self(WATCHDOG, TaskState.WATCHING)
         self.table.heartbeat_self(WATCHDOG, TaskState.CONFIRMED)
 
     def check(self) -> bool:
         """Send a heartbeat, check the conductor, relaunch it if necessary. Return whether to continue watching."""
-        self.table.heartbeat_self(WATCHDOG)
+        lease = self.table.conductor_lease()
+        if lease.is_live and is_elsewhere(lease.process):
+            self.log(f"the crew is conducted by {lease.describe()}: this watchdog ends")
+            return False
+        self.table.fence(lease.term)  # of two watchdogs, the one on the machine of the conductor writes
         row = self.table.task(CONDUCTOR)
-        if row is None or row.state in ENDED_STATES:
+        if row is None or (row.state in ENDED_STATES and not lease.is_live):
             self.table.heartbeat_self(WATCHDOG, TaskState.COMPLETE)
             return False
+        self.confirm()
         self.view = self.view.read(self.now(), self.settings.conductor_stale)
-        reason = self.relaunch_reason(row.state, self.view.silence(row.heartbeat_age))
+        reason = self.relaunch_reason(row.state, self.view.silence(row.heartbeat_age), lease)
         if not reason:
             return True
         return self.relaunch(reason)
 
-    def relaunch_reason(self, state: TaskState, heartbeat_age: float | None) -> str:
+    def relaunch_reason(self, state: TaskState, heartbeat_age: float | None, lease: ConductorLease) -> str:
         """Return why the conductor must be relaunched; empty if it is healthy."""
         if state is TaskState.CONTEXT_RECOVERY:
             return "it asked for a successor"
-        if not self.processes.alive(CONDUCTOR_PROCESS):
+        is_started_by_other = lease.is_live and lease.holder != self.started
+        if not self.processes.alive(CONDUCTOR_PROCESS) and not is_started_by_other:
             return "its process is gone"
         if heartbeat_age is None or heartbeat_age > self.settings.conductor_stale:
             return f"no heartbeat for more than {self.settings.conductor_stale:g} s"
@@ -81,23 +99,34 @@ class ConductorWatchdog:
         self.table.set_fact(RELAUNCHES_KEY, str(number))
         self.table.set_fact(PROGRESS_KEY, digest)
         self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
+        try:
+            lease = self.table.acquire_lease(START_SECONDS, succeeds=self.started)
+        except ConductorLeaseHeld as error:
+            self.log(f"conductor not relaunched: {error}")
+            return True
+        self.started = lease.holder
         self.table.post_message(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {reason}", MessageType.WARNING)
         self.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
-        self.processes.launch(CONDUCTOR_PROCESS, self.command, self.environment, None)
+        command = [*self.command, SUCCEEDS_OPTION, lease.holder]
+        self.processes.launch(CONDUCTOR_PROCESS, command, self.environment, None)
         self.log(f"conductor relaunched: {reason}")
         return True
 
     def run(self, stop: threading.Event) -> bool:
         """Watch until the crew ends, the watchdog gives up or `stop` is set. Return whether the crew ended."""
-        self.confirm()
-        while not stop.wait(self.settings.poll):
+        wait = 0.0
+        while not stop.wait(wait):
+            wait = self.settings.poll
             try:
                 if self.check():
                     continue
                 row = self.table.task(WATCHDOG)
             except StoreUnavailable as error:
+                self.view = self.view.missed()
                 self.log(f"the table is unavailable, trying again: {error}")
                 continue
+            except ConductorReplaced:
+                continue  # the conductor changed meanwhile; the next check reads who has the lease
             return row is not None and row.state is TaskState.COMPLETE
         return False
 

@@ -20,6 +20,7 @@ from rung.core.crew.pool import PARKED_PREFIX
 from rung.crew.context import git_output
 from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
 from rung.crew.pool_control import absorb, exit_trouble, handover_trouble, observe_probes
+from rung.engine.process_identity import is_elsewhere
 from rung.store.crew.briefing import briefing_of, last_handoff_message
 from rung.store.crew.rows import SAVED_FACT
 
@@ -35,7 +36,7 @@ def supervise(crew: ConductorContext) -> int:
     evicted = 0
     reap(crew)
     observe_probes(crew)
-    launched = crew.table.running_sessions()
+    visible = {process.session_id for process in crew.table.processes() if not is_elsewhere(process.machine)}
     for process, task in unclaimed_workers(crew):
         with crew.isolated(task):
             reason = missing_claim_reason(crew, process) if crew.is_usable(task) else ""
@@ -47,7 +48,7 @@ def supervise(crew: ConductorContext) -> int:
     crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
     for task in filter(crew.is_usable, claimed):
         with crew.isolated(task):
-            is_ours = launched.get(task.task_id) == task.session_id
+            is_ours = task.session_id in visible
             verdict = _check_worker(crew, task, is_ours=is_ours)
             if verdict in UNHEALTHY:
                 evicted += _evict(crew, task, verdict, is_ours=is_ours)
@@ -65,23 +66,30 @@ def reap(crew: ConductorContext) -> None:
 def _is_exiting(crew: ConductorContext, task: TaskRow) -> bool:
     """Return whether the worker completed the task within the grace period and is about to exit by itself."""
     is_recent = (task.heartbeat_age or 0.0) < crew.settings.grace
-    return task.state is TaskState.COMPLETE and is_recent and crew.processes.alive(task.task_id)
+    may_run = crew.runs_elsewhere(task.task_id) or crew.processes.alive(task.task_id)
+    return task.state is TaskState.COMPLETE and is_recent and may_run
 
 
 def _check_worker(crew: ConductorContext, task: TaskRow, *, is_ours: bool) -> Liveness:
-    """Return the liveness of the task's worker. The process is visible only if this crew launched it."""
+    """Return the liveness of the task's worker. Its process is seen only if this crew launched it on this machine."""
     settings = crew.settings
     signals = LivenessSignals(
         process_alive=crew.processes.alive(task.task_id) if is_ours else None,
         heartbeat_age=crew.view.silence(task.heartbeat_age),
         progress_age=crew.view.silence(task.progress_age),
+        state_age=crew.view.silence(task.state_age),
         is_looping=_is_looping(crew, task),
         waits_for_person=task.note.startswith(ASKS_PREFIX),
         state=task.state,
     )
     return check_liveness(
         signals,
-        LivenessThresholds(stale=task.stale_after or settings.stale, hung=settings.hung, slow=settings.hung / 2),
+        LivenessThresholds(
+            stale=task.stale_after or settings.stale,
+            hung=settings.hung,
+            slow=settings.hung / 2,
+            exit_within=settings.exit_within,
+        ),
     )
 
 

@@ -77,6 +77,24 @@ def is_gone(text: str) -> bool:
     return process is None or _start(process) != owner.start
 
 
+def current_machine() -> str:
+    """Return the identity of this machine: host name, boot id and PID namespace, in the stored form."""
+    return json.dumps(_local_machine())
+
+
+def is_elsewhere(text: str) -> bool:
+    """Return whether a stored machine or process is another machine's, or another PID namespace's: not seen from here.
+
+    An earlier boot of this host is not elsewhere: its processes are gone.
+    """
+    try:
+        host, boot, namespace = json.loads(text)[:3]
+    except (ValueError, TypeError):
+        return False  # unknown
+    here = _local_machine()
+    return bool(host != here[0] or (boot == here[1] and namespace != here[2]))
+
+
 def is_group_alive(pid: ProcessId) -> bool:
     """Return whether the process group that it leads has live members. A PID is not reused while its group exists."""
     if is_alive(pid):

@@ -27,12 +27,12 @@ from rung.core.domain.errors import ClaimBlocked
 # The contract, written by hand: the legal next states of a task, each with its guard.
 CONTRACT = {
     "watching": "working/claim exited",
-    "working": "needs_review error complete/approved exited",
+    "working": "needs_review/reported error/reported complete/approved exited",
     "needs_review": "review_approved review_failed exited",
     "error": "fix_proposed review_approved exit_requested review_failed/warned exited",
-    "review_approved": "working/owned needs_review/owned exited",
-    "review_failed": "working/owned needs_review/owned exited",
-    "fix_proposed": "working/claim working/owned needs_review/owned exited",
+    "review_approved": "working/owned needs_review/reported exited",
+    "review_failed": "working/owned needs_review/reported exited",
+    "fix_proposed": "working/claim working/owned needs_review/reported exited",
     "exit_requested": "working/claim exited",
     "exited": "fix_proposed watching",
     "complete": "",

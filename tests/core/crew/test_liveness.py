@@ -58,6 +58,9 @@ SIGNALS = st.builds(
         (LivenessSignals(process_alive=True, heartbeat_age=999, waits_for_person=True), Liveness.HUNG),
         (LivenessSignals(process_alive=True, heartbeat_age=1, is_looping=True), Liveness.LOOPING),
         (LivenessSignals(process_alive=True, heartbeat_age=1), Liveness.WELL),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, state="exit_requested", state_age=120), Liveness.WELL),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, state="exit_requested", state_age=121), Liveness.OVERDUE),
+        (LivenessSignals(process_alive=True, heartbeat_age=1, state="working", state_age=9999), Liveness.WELL),
     ],
 )
 def test_what_the_signals_say(signals: LivenessSignals, expected: Liveness) -> None:

@@ -45,10 +45,12 @@ def psql() -> str:
     return found
 
 
-def typed(place: str, sql: str) -> subprocess.CompletedProcess[str]:
-    """Type statements into the shell of this store; it stops at the first refusal."""
+def typed(place: str, sql: str, *, goes_on: bool = False) -> subprocess.CompletedProcess[str]:
+    """Type statements into the shell of this store; it stops at the first refusal, unless it `goes_on` as by default."""
     if place.startswith("postgresql:"):
-        command = [psql(), "-X", "-q", "-A", "-t", "-F", "|", "-v", "ON_ERROR_STOP=1", place]
+        stops = [] if goes_on else ["-v", "ON_ERROR_STOP=1"]
+        command = [psql(), "-X", "-q", "-A", "-t", "-F", "|", *stops, place]
     else:
-        command = [sqlite3_shell(), "-batch", "-bail", "-cmd", ".timeout 30000", place]
+        stops = [] if goes_on else ["-bail"]
+        command = [sqlite3_shell(), "-batch", *stops, "-cmd", ".timeout 30000", place]
     return subprocess.run(command, input=sql, capture_output=True, text=True, check=False, timeout=120)

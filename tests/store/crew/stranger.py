@@ -51,6 +51,13 @@ class Stranger:
         except (sqlite3.Error, psycopg.Error) as error:
             raise Refused(str(error)) from error
 
+    def says(self, task_id: str, session: str, kind: str) -> None:
+        """Send a message, as a worker does before it reports."""
+        self.changed(
+            "INSERT INTO orchestration_messages (task_id, from_session, message, message_type)"
+            f" VALUES ('{task_id}', '{session}', 'it is so', '{kind}')"
+        )
+
     def asked(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query; its rows."""
         return [tuple(row) for row in self.raw.execute(sql).fetchall()]

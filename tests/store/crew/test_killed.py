@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def everything(table: CrewTable) -> Any:
     """All rows and all messages, without what goes by by itself."""
-    rows = [replace(task, heartbeat_age=0, progress_age=0) for task in (*table.tasks(), *table.fallbacks())]
+    rows = [
+        replace(task, heartbeat_age=0, progress_age=0, state_age=0) for task in (*table.tasks(), *table.fallbacks())
+    ]
     return rows, [message.message_type for message in table.messages()]
 
 

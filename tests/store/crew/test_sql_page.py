@@ -125,7 +125,8 @@ def test_a_refusal_is_told_and_nothing_is_written(table: CrewTable, shell: Shell
     code, _, error = shell.execute("Complete a task")
     assert code != 0
     assert (
-        "legal from there: needs_review (worker), error (worker), complete (worker once a review has approved" in error
+        "legal from there: needs_review (worker that has the task, after its message), error (worker that has the task,"
+        " after its message), complete (worker once a review has approved" in error
     )
     assert len(table.messages()) == messages_before
     assert table.heartbeat(claim) is TaskState.WORKING

@@ -194,7 +194,7 @@ def test_a_stale_workers_every_write_is_refused_and_told(table: CrewTable, claim
 
 def _still(task: TaskRow) -> TaskRow:
     """Without what goes by by itself."""
-    return replace(task, heartbeat_age=0, progress_age=0)
+    return replace(task, heartbeat_age=0, progress_age=0, state_age=0)
 
 
 def test_what_the_conductor_ended_can_only_be_handed_off(table: CrewTable, claim: TaskLease) -> None:
@@ -224,6 +224,7 @@ def test_errors_are_counted_for_life_whoever_makes_them(table: CrewTable, strang
     table.add_task(NewTask(task_id=TASK))
     for number in range(1, 4):
         stranger.changed(CLAIM.format(session=f"s{number}"))
+        stranger.says(TASK, f"s{number}", "error")
         stranger.changed(
             "UPDATE orchestration_tasks SET state = 'error', retry_count = retry_count + 1, last_error = 'boom',"
             f" last_heartbeat = datetime('now') WHERE task_id = '{TASK}'"
@@ -241,6 +242,7 @@ def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stran
     answered(table, TaskState.REVIEW_APPROVED)
     table.resume(claim)
     assert table.require_task(TASK).last_error == ""
+    stranger.says(TASK, "s1", "context_warning")
     stranger.changed(
         "UPDATE orchestration_tasks SET state = 'error', retry_count = retry_count + 1, last_heartbeat ="
         f" datetime('now'), last_error = 'context_exhaustion_warning' WHERE task_id = '{TASK}'"
@@ -248,6 +250,7 @@ def test_a_context_warning_is_no_error(table: CrewTable, claim: TaskLease, stran
     assert stranger.row(TASK, "retry_count, error_tries, warnings") == (0, 0, 2)
     answered(table, TaskState.FIX_PROPOSED)
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'working' WHERE task_id = '{TASK}'")
+    stranger.says(TASK, "s1", "error")
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'error' WHERE task_id = '{TASK}'")  # it says not why
     assert stranger.row(TASK, "error_tries, warnings") == (1, 2)
     with pytest.raises(ConfigError, match="report a context warning as such"):
@@ -346,6 +349,7 @@ def test_an_approval_holds_until_something_goes_wrong(table: CrewTable, claim: T
 def test_a_move_is_a_sign_of_life(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """Also where it does not say so; and of the conductor's row as well."""
     aged(stranger)
+    stranger.says(TASK, "s1", "review_request")
     stranger.changed(f"UPDATE orchestration_tasks SET state = 'needs_review' WHERE task_id = '{TASK}'")
     assert not table.require_task(TASK).is_stale
     table.heartbeat_self(CONDUCTOR, TaskState.REVIEWING, session="c1")

@@ -6,23 +6,30 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from rung.cli.crew.option import db_option, open_crew_table
 from rung.cli.crew.status import format_line, pool_json
-from rung.cli.exit_codes import EXIT_CODES
+from rung.cli.exit_codes import ALREADY_CONDUCTED, EXIT_CODES, LEASE_EXPIRED
 from rung.cli.output import json_option, print_json
 from rung.core.domain.events import Status
+from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.adapters.system.worker_processes import RealProcesses
+    from rung.crew.settings import ConductorSettings
     from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
 
 POLL_SECONDS: Final = 0.25
+START_POLL_SECONDS: Final = 0.05
 PARTIAL: Final = EXIT_CODES[Status.PARTIAL]
 BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
+T = TypeVar("T")
 
 
 @click.command("run", short_help="Run a plan: dispatch its tasks to workers.")
@@ -31,40 +38,94 @@ BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
     "--db", "database", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan)."
 )
 @click.option("--detach", is_flag=True, help="Run in the background, and return at once.")
+@click.option(
+    "--standby", is_flag=True, help="If another process conducts the crew, wait, and take over when it is gone."
+)
 @json_option
-def run(plan: Path, *, database: str | None, detach: bool, as_json: bool) -> None:
+def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_json: bool) -> None:
     """Run PLAN: a conductor dispatches its tasks to workers, and a watchdog restarts the conductor.
 
+    One process conducts a crew, wherever it is started: a lease in the crew's database says which.
+
     Exit codes: 0 all tasks complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
-    4 no task was completed · 130 stopped by Ctrl-C.
+    4 no task was completed · 5 another process conducts the crew · 130 stopped by Ctrl-C.
     """
-    from rung.adapters.system.worker_processes import RealProcesses
     from rung.core.crew.plan import checked_plan
-    from rung.crew.conductor_process import rung_command, runtime_dir
-    from rung.crew.plan_sync import insert_plan, require_programs
-    from rung.crew.watchdog import CONDUCTOR_PROCESS
+    from rung.crew.plan_sync import require_programs
+    from rung.crew.settings import ConductorSettings
     from rung.wiring.journals import shown_location
     from rung.wiring.toml_reader import read_table
 
     content, folder = read_table(plan), plan.parent.resolve()
-    require_programs(checked_plan(content), folder)
+    made = checked_plan(content)
+    require_programs(made, folder)
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
-        made = insert_plan(table, content, folder)
-        processes = RealProcesses(runtime_dir(at))
-        if processes.alive(CONDUCTOR_PROCESS):
-            raise click.UsageError(f"{shown}: this crew is already running; see rung crew status --db {shown}")
-        _clear_stop(table)
-        processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at), {}, None)
-        if not as_json:
+        holder = _take_lease(table, shown, ConductorSettings.from_plan(made.settings), standby=standby)
+        processes = _launch(table, at, content, folder, holder) if holder else None
+        if processes is not None and not as_json:
             click.echo(
                 f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {shown}", err=True
             )
         if detach:
             click.echo(f"rung crew status --db {shown}")
             return
-        _follow(table, at, as_json=as_json)
+        _follow(table, at, processes, as_json=as_json)
+
+
+def _take_lease(table: CrewTable, shown: str, settings: ConductorSettings, *, standby: bool) -> str:
+    """Take the lease for the conductor to be launched, and return its holder; empty if the crew ended during a standby.
+
+    Exits with 5, and writes nothing, if another process conducts.
+    """
+    from rung.core.domain.errors import ConductorLeaseHeld
+    from rung.crew.standby import lease_seconds, stand_by
+    from rung.crew.watchdog import START_SECONDS
+
+    try:
+        return table.acquire_lease(START_SECONDS).holder
+    except ConductorLeaseHeld as error:
+        if not standby:
+            hint = f"see rung crew status --db {shown}, or wait for it with --standby"
+            click.echo(f"rung: {shown}: {error}; {hint}", err=True)
+            sys.exit(ALREADY_CONDUCTED)
+        click.echo(f"{shown}: {error}; standing by", err=True)
+    lease = stand_by(table, lease_seconds(settings), _log)
+    if lease is not None:
+        click.echo(f"{shown}: taking over", err=True)
+    return "" if lease is None else lease.holder
+
+
+def _launch(table: CrewTable, at: str, content: dict[str, Any], folder: Path, holder: str) -> RealProcesses:
+    """Insert the plan, launch the conductor and wait until it has the lease."""
+    from rung.adapters.system.worker_processes import RealProcesses
+    from rung.crew.conductor_process import rung_command
+    from rung.crew.plan_sync import insert_plan
+    from rung.crew.runtime_dir import record_runtime_dir
+    from rung.crew.watchdog import CONDUCTOR_PROCESS, SUCCEEDS_OPTION
+
+    insert_plan(table, content, folder)
+    _clear_stop(table)
+    processes = RealProcesses(record_runtime_dir(at, table))
+    processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at, SUCCEEDS_OPTION, holder), {}, None)
+    table.fence(None)  # from now on this process only asks for a stop, as an operator may
+    while _reads(table.conductor_lease, lambda lease: lease.holder == holder, default=True):
+        if not processes.alive(CONDUCTOR_PROCESS) and table.conductor_lease().holder == holder:
+            click.echo(f"rung: the conductor did not start: see {processes.logs}/{CONDUCTOR_PROCESS}.log", err=True)
+            sys.exit(BLOCKED)
+        time.sleep(START_POLL_SECONDS)
+    return processes
+
+
+def _reads(read: Callable[[], T], test: Callable[[T], bool], *, default: bool) -> bool:
+    """Return whether a test of what is read holds; `default` while the table is away."""
+    from rung.core.domain.errors import StoreUnavailable
+
+    try:
+        return test(read())
+    except StoreUnavailable:
+        return default
 
 
 def _clear_stop(table: CrewTable) -> None:
@@ -82,7 +143,7 @@ def _clear_stop(table: CrewTable) -> None:
         table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
 
 
-def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
+def _follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_json: bool) -> None:
     """Print each change until the crew ends; Ctrl-C, SIGTERM and SIGHUP stop the crew gracefully."""
     from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.core.crew.contract import STOP_KEY
@@ -93,46 +154,53 @@ def _follow(table: CrewTable, at: str, *, as_json: bool) -> None:
     try:
         with ending_signals():
             if live:
-                _show_board(table, at)
-            while not _has_ended(at):
-                with suppress(StoreUnavailable):  # locked: the crew goes on, and the next look prints what has changed
+                _show_board(table, processes)
+            while not _has_ended(table, processes):
+                with suppress(StoreUnavailable):  # away: the crew goes on, and the next look prints what has changed
                     _print_changes(table, seen, as_json=as_json)
                 time.sleep(POLL_SECONDS)
     except KeyboardInterrupt as stop:
         click.echo("stopping: waiting for the workers' handoffs …", err=True)
-        table.set_fact(STOP_KEY, str(stop) or "Ctrl-C")
-        while not _has_ended(at):
+        reason = str(stop) or "Ctrl-C"
+        patiently(lambda: table.set_fact(STOP_KEY, reason), _log)
+        while not _has_ended(table, processes):
             time.sleep(POLL_SECONDS)
         if not live:
-            _print_changes(table, seen, as_json=as_json)
+            patiently(lambda: _print_changes(table, seen, as_json=as_json))
         sys.exit(exit_code_of(stop))
     if not live:
-        _print_changes(table, seen, as_json=as_json)
-    rows = table.tasks()
+        patiently(lambda: _print_changes(table, seen, as_json=as_json))
+    rows = patiently(table.tasks)
     bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
     if not as_json:
-        click.echo(_summary(rows, _blocked_pools(table), at), err=True)
+        click.echo(patiently(lambda: _summary(rows, table, at)), err=True)
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
 
 
-def _show_board(table: CrewTable, at: str) -> None:
+def _show_board(table: CrewTable, processes: RealProcesses | None) -> None:
     """Show the board on the terminal until the crew ends."""
     from rung.cli.crew.board import REFRESH_SECONDS, LiveBoard
+    from rung.core.domain.errors import StoreUnavailable
 
     with LiveBoard(table, stderr=True) as refresh:
-        while not _has_ended(at):
+        while not _has_ended(table, processes):
             time.sleep(REFRESH_SECONDS)
-            refresh()
+            with suppress(StoreUnavailable):
+                refresh()
 
 
-def _has_ended(at: str) -> bool:
-    """Return whether both the conductor and the watchdog, which would restart it, have ended."""
-    from rung.adapters.system.worker_processes import RealProcesses
-    from rung.crew.conductor_process import runtime_dir
+def _has_ended(table: CrewTable, processes: RealProcesses | None) -> bool:
+    """Return whether nobody conducts the crew any more, here or elsewhere, and no watchdog here would restart it."""
+    from rung.crew.standby import has_ended
     from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS
+    from rung.engine.process_identity import is_stopped
 
-    processes = RealProcesses(runtime_dir(at))
-    return not processes.alive(CONDUCTOR_PROCESS) and not processes.alive(WATCHDOG_PROCESS)
+    watchdog = None if processes is None else processes.pid(WATCHDOG_PROCESS)
+    if processes is not None and processes.alive(CONDUCTOR_PROCESS):
+        return False
+    if processes is not None and watchdog is not None and processes.alive(WATCHDOG_PROCESS):
+        return is_stopped(watchdog.number) and _reads(lambda: has_ended(table), bool, default=False)
+    return _reads(table.conductor_lease, lambda lease: not lease.is_live, default=False)
 
 
 def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
@@ -160,16 +228,18 @@ def _print_pools(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json:
                 click.echo(f"{'pool ' + name:<14} {now[1] or 'open'}", err=True)
 
 
-def _summary(rows: list[TaskRow], blocked: list[str], at: str) -> str:
-    from rung.crew.conductor_process import runtime_dir
+def _summary(rows: list[TaskRow], table: CrewTable, at: str) -> str:
+    from rung.crew.runtime_dir import runtime_dir
 
+    blocked = _blocked_pools(table)
+    reports = runtime_dir(at, table) / "escalations"
     done = sum(row.state == "complete" for row in rows)
     text = f"{done} of {len(rows)} tasks complete"
     given_up = [row for row in rows if row.outcome == "escalated"]
     if given_up:
-        text += f"; {len(given_up)} need an operator: see {runtime_dir(at)}/escalations/"
+        text += f"; {len(given_up)} need an operator: see {reports}/"
     if blocked:
-        text += f"; pool {', '.join(blocked)} needs an operator: see {runtime_dir(at)}/escalations/"
+        text += f"; pool {', '.join(blocked)} needs an operator: see {reports}/"
     return text
 
 
@@ -178,21 +248,31 @@ def _blocked_pools(table: CrewTable) -> list[str]:
 
 
 @click.command("conduct", hidden=True)
+@click.option("--succeeds", default="", hidden=True, help="Holder of the lease that this conductor takes over.")
 @db_option
-def conduct(*, database: str) -> None:
+def conduct(*, succeeds: str, database: str) -> None:
     """Run the conductor process."""
-    from rung.core.domain.errors import StoreError
+    from rung.core.domain.errors import ConductorLeaseHeld, ConductorReplaced, StoreError
     from rung.crew.conductor_process import open_context, run_conductor
-    from rung.wiring.journals import journal
+    from rung.wiring.journals import journal, shown_location
 
     try:
         crew_journal = journal(None, project="crew")
     except StoreError as error:
         click.echo(f"rung: no journal is written: {error}", err=True)
         crew_journal = None
-    done = run_conductor(open_context(database, journal=crew_journal, log=_log))
-    if crew_journal is not None:
-        crew_journal.close()
+    try:
+        crew = patiently(lambda: open_context(database, journal=crew_journal, log=_log), _log)
+        done = run_conductor(crew, succeeds=succeeds)
+    except ConductorLeaseHeld as error:
+        click.echo(f"rung: {shown_location(database)}: {error}", err=True)
+        sys.exit(ALREADY_CONDUCTED)
+    except ConductorReplaced as error:
+        _log(f"{error}; this one ends")
+        sys.exit(LEASE_EXPIRED)
+    finally:
+        if crew_journal is not None:
+            crew_journal.close()
     sys.exit(0 if done else PARTIAL)
 
 

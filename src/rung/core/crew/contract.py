@@ -103,6 +103,12 @@ OWNER_ONLY_MESSAGES: Final = (
     MessageType.HANDOFF,
     MessageType.RESUMPTION,
 )
+# A worker sends one of these messages before it sets the state. An UPDATE does not tell who wrote it, its message does:
+# the message of a former session is rejected, and so is the UPDATE that follows it, even without a transaction.
+REPORTS: Final = {
+    TaskState.NEEDS_REVIEW: (MessageType.REVIEW_REQUEST,),
+    TaskState.ERROR: (MessageType.ERROR, MessageType.CONTEXT_WARNING),
+}
 # Messages that only the conductor and a person may send.
 CONDUCTOR_ONLY_MESSAGES: Final = (
     MessageType.APPROVAL,
@@ -123,6 +129,8 @@ class TransitionGuard(StrEnum):
     APPROVED = "approved"  # a review has approved the task, without an error since
     STALE = "stale"  # no heartbeat for longer than the task allows
     WARNED = "warned"  # the error is a context warning
+    REPORTED = "reported"  # its session has sent the message that belongs to the state, since the last change of state
+    SPOKEN = "spoken"  # its session has sent a message about the task
 
 
 _GUARD_TEXT: Final = {
@@ -132,6 +140,8 @@ _GUARD_TEXT: Final = {
     TransitionGuard.APPROVED: " once a review has approved it",
     TransitionGuard.STALE: " once its heartbeat is stale",
     TransitionGuard.WARNED: " in answer to a context warning",
+    TransitionGuard.REPORTED: " that has the task, after its message",
+    TransitionGuard.SPOKEN: " that has the task, after a message of its own",
 }
 
 
@@ -149,7 +159,7 @@ def _worker_transitions() -> tuple[Transition, ...]:
     worker, conductor = Actor.WORKER, Actor.CONDUCTOR
     transitions = [
         *(Transition(before, TaskState.WORKING, worker, TransitionGuard.CLAIM) for before in CLAIMABLE),
-        *(Transition(TaskState.WORKING, after, worker) for after in (TaskState.NEEDS_REVIEW, TaskState.ERROR)),
+        *(Transition(TaskState.WORKING, after, worker, TransitionGuard.REPORTED) for after in REPORTS),
         Transition(TaskState.WORKING, TaskState.COMPLETE, worker, TransitionGuard.APPROVED),
         *(
             Transition(TaskState.NEEDS_REVIEW, after, conductor)
@@ -162,12 +172,9 @@ def _worker_transitions() -> tuple[Transition, ...]:
         Transition(
             TaskState.ERROR, TaskState.REVIEW_FAILED, conductor, TransitionGuard.WARNED
         ),  # older conductors stop a worker this way
-        *(
-            Transition(before, after, worker, TransitionGuard.OWNED)
-            for before in ANSWERED
-            for after in (TaskState.WORKING, TaskState.NEEDS_REVIEW)
-        ),
-        *(Transition(before, TaskState.EXITED, worker, TransitionGuard.OWNED) for before in OWNED),
+        *(Transition(before, TaskState.WORKING, worker, TransitionGuard.OWNED) for before in ANSWERED),
+        *(Transition(before, TaskState.NEEDS_REVIEW, worker, TransitionGuard.REPORTED) for before in ANSWERED),
+        *(Transition(before, TaskState.EXITED, worker, TransitionGuard.SPOKEN) for before in OWNED),
         *(Transition(before, TaskState.EXITED, conductor) for before in TaskState if before not in TERMINAL),
     ]
     for after in (TaskState.FIX_PROPOSED, TaskState.WATCHING):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RESTART_INTENSITY: Final = RestartIntensity(restarts=5, seconds=900)
+EXIT_SECONDS: Final = 120.0  # for a worker that was asked to exit
 DEATH_INTENSITY: Final = RestartIntensity(restarts=3, seconds=30)  # so many deaths at once have a common cause
 # In these states the worker waits for an answer, so no progress is expected.
 WAITING_STATES: Final = frozenset({TaskState.NEEDS_REVIEW, TaskState.ERROR})
@@ -28,10 +29,11 @@ class Liveness(StrEnum):
     WAITING = "waiting"  # for a person
     LOOPING = "looping"  # busy, but it repeats itself
     HUNG = "hung"  # the process is alive, without heartbeats or progress
+    OVERDUE = "overdue"  # it was asked to exit, and is still there
     DEAD = "dead"
 
 
-UNHEALTHY: Final = frozenset({Liveness.LOOPING, Liveness.HUNG, Liveness.DEAD})
+UNHEALTHY: Final = frozenset({Liveness.LOOPING, Liveness.HUNG, Liveness.OVERDUE, Liveness.DEAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,13 @@ class LivenessSignals:
     """The signals of a worker; None means unknown. Ages are in seconds.
 
     A worker without any heartbeat (`heartbeat_age` None) counts as stale. `is_looping` is the loop detectors'
-    verdict; `state` is that of the task.
+    verdict; `state` is that of the task, and `state_age` the seconds since it changed.
     """
 
     process_alive: bool | None = None
     heartbeat_age: float | None = None
     progress_age: float | None = None
+    state_age: float | None = None
     is_looping: bool = False
     waits_for_person: bool = False
     state: str = TaskState.WORKING
@@ -52,14 +55,18 @@ class LivenessSignals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivenessThresholds:
-    """Seconds without a heartbeat until a worker is stale; without progress until it is slow, and until it is hung."""
+    """Seconds without a heartbeat until a worker is stale; without progress until it is slow, and until it is hung.
+
+    A worker that was asked to exit has `exit_within` seconds, however busy it is.
+    """
 
     stale: float = STALE_SECONDS
     slow: float = STALE_SECONDS
     hung: float = 1800.0
+    exit_within: float = EXIT_SECONDS
 
     def __post_init__(self) -> None:
-        for name in ("stale", "slow", "hung"):
+        for name in ("stale", "slow", "hung", "exit_within"):
             value = getattr(self, name)
             if value != math.inf and (not is_number(value) or value == 0):
                 raise ConfigError(f"thresholds.{name}", value, "seconds, more than 0")
@@ -83,6 +90,10 @@ class TableView:
         is_gap = self.at is not None and now - self.at > stale / 2
         return TableView(now, now if is_gap else self.since)
 
+    def missed(self) -> TableView:
+        """Return the view after a read that failed: the next one begins to count anew."""
+        return TableView(-math.inf, self.since)
+
     def silence(self, heartbeat_age: float | None) -> float | None:
         """Return the part of a heartbeat's age during which the table could be written."""
         return heartbeat_age if heartbeat_age is None or self.at is None else min(heartbeat_age, self.at - self.since)
@@ -98,6 +109,8 @@ def check_liveness(signals: LivenessSignals, thresholds: LivenessThresholds) -> 
         return Liveness.DEAD
     if signals.heartbeat_age is None or signals.heartbeat_age > thresholds.stale:
         return Liveness.HUNG if signals.process_alive else Liveness.DEAD
+    if signals.state == TaskState.EXIT_REQUESTED and (signals.state_age or 0.0) > thresholds.exit_within:
+        return Liveness.OVERDUE
     if signals.waits_for_person:
         return Liveness.WAITING
     if signals.is_looping:

@@ -9,6 +9,7 @@ from typing import Final
 
 from rung.core.crew.contract import FALLBACK_PREFIX, HEARTBEAT_SECONDS, RESERVED, STALE_SECONDS, TASK_ID_PATTERN
 from rung.core.crew.dependencies import find_cycle, unknown_dependencies, write_conflicts
+from rung.core.crew.liveness import EXIT_SECONDS
 from rung.core.crew.pool import DEFAULT_POOL, DEFAULT_POOL_LIMITS
 from rung.core.domain.errors import ConfigError, is_number, is_whole
 from rung.core.domain.settings_schema import (
@@ -101,6 +102,11 @@ class CrewSettings:
         POSITIVE_SECONDS, "Seconds without progress after which a worker with a heartbeat is hung.", default=1800.0
     )
     grace: float = setting(POSITIVE_SECONDS, "Seconds between asking a worker to stop and killing it.", default=5.0)
+    exit_within: float = setting(
+        POSITIVE_SECONDS,
+        "Seconds in which a worker that was asked to exit must hand over. After that its work is saved, and it is ended.",
+        default=EXIT_SECONDS,
+    )
     claim_within: float = setting(
         POSITIVE_SECONDS, "Seconds in which a launched worker must claim its task.", default=300.0
     )

@@ -22,6 +22,7 @@ RungError                        base of all errors that reach a caller; picklab
 ├── LeaseExpired                 a worker's lease of a task has expired
 ├── TaskChanged                  a task changed after a decision about it was made
 ├── ClaimBlocked                 a task cannot be claimed
+├── ConductorLeaseHeld           another process conducts the crew
 ├── NoTaskAvailable              no task can be claimed
 ├── StopRequested                the conductor asked a worker to stop
 ├── PoolUnavailable              the service behind a worker's task is unavailable: the task is handed back
@@ -32,6 +33,7 @@ RungError                        base of all errors that reach a caller; picklab
 
 BaseException, so that no `except Exception` of an agent swallows it:
 ├── LeaseLost                    a durable run now belongs to another process
+├── ConductorReplaced            another conductor has taken the lease of a crew
 ├── AttemptInterrupt             interrupts a blocking attempt at its time limit: engine/timeouts/sync_timeout
 └── _StopRequest                 stops the threads of a fan-out: engine/gather
 
@@ -279,6 +281,24 @@ class ClaimBlocked(RungError):
         self.task_id = task_id
         self.session = session
         super().__init__(f"{task_id} cannot be claimed by {session}: {why}")
+
+
+class ConductorLeaseHeld(RungError):
+    """Another process conducts the crew; the message says which, where and since when."""
+
+    def __init__(self, holder: str) -> None:
+        self.holder = holder
+        super().__init__(f"this crew is already conducted by {holder}")
+
+
+class ConductorReplaced(BaseException):
+    """Another conductor has taken the lease of this crew: the writes of this one are rejected, and it must end.
+
+    Derived from BaseException, so that a handler's `except Exception` does not continue with the next task.
+    """
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"another conductor has the lease of this crew: {holder}")
 
 
 class NoTaskAvailable(RungError):

@@ -109,7 +109,7 @@ def load_page(
         where.append(f"({_RANK}, task_id) > (?, ?)")
         values += _parse_cursor(after)
     sql = f"SELECT {TASK_COLUMNS_SQL}, {_RANK} FROM orchestration_tasks WHERE {' AND '.join(where)}"
-    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 3}, task_id LIMIT {int(limit) + 1}", values)
+    rows = table.connection.execute(f"{sql} ORDER BY {len(COLUMNS) + 4}, task_id LIMIT {int(limit) + 1}", values)
     tasks = [task_from_row(row[:-1]) for row in rows[:limit]]
     more = len(rows) > limit
     return BoardPage(tasks=tasks, after=f"{rows[limit - 1][-1]}.{tasks[-1].task_id}" if more else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import NewTask, TaskRow
 
 _TASK_ID: Final = re.compile(TASK_ID_PATTERN)
-_PROCESS_COLUMNS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command"
+_PROCESS_COLUMNS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command, machine"
 
 
 class ConductorCommands(WorkerCommands):
@@ -91,15 +91,26 @@ class ConductorCommands(WorkerCommands):
             self._write(f"UPDATE orchestration_tasks SET {names} WHERE task_id = ?", [*values.values(), task_id])
 
     def heartbeat_self(self, who: str, state: TaskState | None = None, *, session: str = "") -> None:
-        """Write a heartbeat of the conductor or watchdog, optionally with a new state and session."""
+        """Write a heartbeat of the conductor or watchdog, optionally with a new state and session.
+
+        A heartbeat of the conductor renews its lease.
+        """
         if who not in RESERVED:
             raise ConfigError("who", who, f"one of {', '.join(RESERVED)}")
+        with self._signed_in():
+            self._beat(who, state, session)
+            if who == CONDUCTOR and self._lease_seconds:
+                self.connection.execute(
+                    "UPDATE crew_lease SET expires = julianday('now') * 86400 + ?", [self._lease_seconds]
+                )
+
+    def _beat(self, who: str, state: TaskState | None = None, session: str = "") -> None:
         sets, values = [f"last_heartbeat = {NOW_SQL}"], list[Any]()
         if state is not None:
             sets, values = [*sets, "state = ?"], [*values, state]
         if session:
             sets, values = [*sets, "session_id = ?", f"started_at = {NOW_SQL}"], [*values, session]
-        self._write(f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?", [*values, who])
+        self.connection.execute(f"UPDATE orchestration_tasks SET {', '.join(sets)} WHERE task_id = ?", [*values, who])
 
     def delete_fallback(self, session: str) -> None:
         """Delete the fallback row of a blocked session."""
@@ -107,11 +118,11 @@ class ConductorCommands(WorkerCommands):
 
     # -- processes ------------------------------------------------------------------------------------
 
-    def record_launch(self, session: str, task_id: str, command: Sequence[str] = ()) -> None:
-        """Record a process before it is launched, so that a successor of this conductor knows about it."""
+    def record_launch(self, session: str, task_id: str, command: Sequence[str] = (), *, machine: str = "") -> None:
+        """Record a process before it is launched, so that a successor of this conductor, anywhere, knows about it."""
         self._write(
-            f"INSERT INTO crew_processes ({_PROCESS_COLUMNS}) VALUES (?, ?, {NOW_SQL}, NULL, NULL, ?)",
-            [session, task_id, json.dumps(list(command))],
+            f"INSERT INTO crew_processes ({_PROCESS_COLUMNS}) VALUES (?, ?, {NOW_SQL}, NULL, NULL, ?, ?)",
+            [session, task_id, json.dumps(list(command)), machine],
         )
 
     def record_exit(self, session: str, exit_code: int | None = None) -> None:

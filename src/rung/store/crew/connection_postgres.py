@@ -27,13 +27,21 @@ class PostgresCrewConnection:
     def __init__(self, url: str, *, create: bool) -> None:
         self._backend = _CrewBackend(url, create=create)
         self.url = self._backend.url
-        self._inner = self._backend.connect(write=True)
+        self._inner = self._connect()
         self._in_transaction = False
+
+    def _connect(self) -> PostgresConnection:
+        try:
+            return self._backend.connect(write=True)
+        except StoreError as error:
+            if _is_away(str(error)):
+                raise StoreUnavailable(str(error)) from None
+            raise
 
     def _reopen_if_lost(self) -> None:
         if self._inner.raw.closed and not self._in_transaction:
             try:
-                self._inner = self._backend.connect(write=True)
+                self._inner = self._connect()
             except StoreError as error:
                 raise StoreUnavailable(str(error)) from None
 
@@ -69,6 +77,16 @@ class PostgresCrewConnection:
     def close(self) -> None:
         """Close the connection."""
         self._inner.close()
+
+
+def _is_away(message: str) -> bool:
+    """Return whether a failure to connect passes: no server answers yet, or it starts, stops or has no free connection.
+
+    libpq gives no code for it. A server that answers and refuses says FATAL: a password, a role or a database is wrong.
+    """
+    text = message.lower()
+    passing = ("the database system is", "terminating connection", "too many clients", "connection slots")
+    return "connection" in text and ("fatal:" not in text or any(phrase in text for phrase in passing))
 
 
 class _CrewBackend(PostgresBackend):

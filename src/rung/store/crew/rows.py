@@ -16,6 +16,7 @@ INSTRUCTION_FACT: Final = "instruction/"  # fact of the crew; the task id follow
 SAVED_FACT: Final = (
     "saved/"  # fact of the crew; the task id follows: files with the work of its last worker, one per line
 )
+STATE_AGE_SQL: Final = "(julianday('now') - julianday(moved_at)) * 86400"
 EXCUSED_FACT: Final = "excused/"  # fact of the crew; the task id follows: how many of its errors were its pool's
 # The table's own count never becomes less, so that no worker can lower it. Excused errors are subtracted when it is read.
 ERROR_TRIES_SQL: Final = f"error_tries - coalesce((SELECT CAST(value AS INTEGER) FROM crew_facts WHERE name = '{EXCUSED_FACT}' || task_id), 0)"
@@ -65,8 +66,10 @@ class TaskRow:
     phase: int = 1
     outcome: str = ""
     note: str = ""
+    moved_at: str | None = None  # when its state last changed
     heartbeat_age: float | None = None  # seconds, by the database clock
     progress_age: float | None = None  # since its progress text last changed, or since it started
+    state_age: float | None = None  # since its state last changed
     problem: str = ""  # why the row cannot be used; empty if it can
 
     @property
@@ -86,7 +89,8 @@ class TaskRow:
         return f"{self.generation}-{self.state.value}"
 
 
-COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-3]
+_COMPUTED: Final = 4  # fields after the columns
+COLUMNS: Final = tuple(field.name for field in fields(TaskRow))[:-_COMPUTED]
 _TEXTS: Final = {field.name for field in fields(TaskRow) if field.type == "str"} - {"task_id", "problem"}
 _EXPRESSIONS: Final = {
     **{name: f"coalesce({name}, '')" for name in _TEXTS},
@@ -94,7 +98,7 @@ _EXPRESSIONS: Final = {
     "error_tries": ERROR_TRIES_SQL,
 }
 _SELECTED: Final = ", ".join(_EXPRESSIONS.get(name, name) for name in COLUMNS)
-TASK_COLUMNS_SQL: Final = f"{_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL}"
+TASK_COLUMNS_SQL: Final = f"{_SELECTED}, {HEARTBEAT_AGE_SQL}, {PROGRESS_AGE_SQL}, {STATE_AGE_SQL}"
 SELECT_TASK: Final = f"SELECT {TASK_COLUMNS_SQL} FROM orchestration_tasks"
 _INDEX: Final = {name: place for place, name in enumerate(COLUMNS)}
 _STATE, _OPEN, _APPROVED = _INDEX["state"], _INDEX["open_for_claim"], _INDEX["approved"]
@@ -105,7 +109,7 @@ _STATES: Final = {state.value: state for state in TaskState}
 # A conductor reads ten thousand rows per poll. Setting the slots directly, past the frozen dataclass's checks, takes
 # a quarter of the time.
 _SLOT_SETTERS: Final = tuple(getattr(TaskRow, field.name).__set__ for field in fields(TaskRow))
-_CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries"}
+_CHANGEABLE: Final = frozenset(COLUMNS) - {"task_id", "state", "session_id", "generation", "error_tries", "moved_at"}
 
 
 def task_from_row(row: Sequence[Any]) -> TaskRow:
@@ -223,6 +227,7 @@ class ProcessRow:
     ended_at: str | None
     exit_code: int | None  # known only if the conductor that launched it saw it exit
     command: tuple[str, ...]
+    machine: str  # on which it was launched; empty if unknown
     age: float  # seconds since it was launched
 
 

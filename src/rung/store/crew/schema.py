@@ -61,7 +61,9 @@ TABLES: Final = (
   plan_mark TEXT,
   phase INTEGER NOT NULL DEFAULT 1,
   outcome TEXT,
-  note TEXT
+  note TEXT,
+  moved_at TEXT,
+  moved_message INTEGER NOT NULL DEFAULT 0
 )""",
     """CREATE TABLE orchestration_messages (
   id {serial} CHECK (id > 0),
@@ -77,7 +79,8 @@ TABLES: Final = (
   launched_at TEXT NOT NULL,
   ended_at TEXT,
   exit_code INTEGER,
-  command TEXT NOT NULL
+  command TEXT NOT NULL,
+  machine TEXT NOT NULL
 )""",
     """CREATE TABLE crew_restarts (
   id {serial},
@@ -86,7 +89,16 @@ TABLES: Final = (
   why TEXT NOT NULL
 )""",
     "CREATE TABLE crew_facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL)",
-    "CREATE TABLE crew_conductor (key TEXT NOT NULL)",
+    "CREATE TABLE crew_conductor (key TEXT NOT NULL, term INTEGER)",
+    """CREATE TABLE crew_lease (
+  term INTEGER NOT NULL,
+  holder TEXT NOT NULL,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  process TEXT NOT NULL,
+  since TEXT NOT NULL,
+  expires {real} NOT NULL
+)""",
     "CREATE INDEX idx_messages_task_time ON orchestration_messages (task_id, timestamp)",
     "CREATE INDEX idx_messages_type ON orchestration_messages (message_type)",
     "CREATE INDEX idx_messages_task_type ON orchestration_messages (task_id, message_type)",
@@ -114,6 +126,7 @@ def initial_rows(key_digest: str) -> Iterator[str]:
     """Yield the statements that insert the rows of a new crew."""
     for name in (WATCHDOG, CONDUCTOR):
         yield f"INSERT INTO orchestration_tasks (task_id, state) VALUES ('{name}', 'watching')"
+    yield "INSERT INTO crew_lease (term, holder, host, pid, process, since, expires) VALUES (0, '', '', 0, '', '', 0)"
     for name, value in (("version", str(VERSION)), (trigger_conditions.KEY_DIGEST_FACT, key_digest)):
         yield f"INSERT INTO crew_facts (name, value) VALUES ('{name}', '{value}')"
 

@@ -96,7 +96,9 @@ def _role_triggers() -> Iterator[str]:
     rules = trigger_conditions
     is_key = f"encode(sha256(convert_to(NEW.key, 'UTF8')), 'hex') = (SELECT value FROM crew_facts WHERE name = '{rules.KEY_DIGEST_FACT}')"
     yield _function(
-        "crew_signs_in", f"{_reject(f'NOT coalesce({is_key}, FALSE)', rules.SIGN_IN_ERROR)}NEW.key := '';\nRETURN NEW;"
+        "crew_signs_in",
+        f"{_reject(f'NOT coalesce({is_key}, FALSE)', rules.SIGN_IN_ERROR)}"
+        f"{_reject(rules.STALE_TERM, rules.STALE_TERM_ERROR)}NEW.key := '';\nRETURN NEW;",
     )
     yield _trigger("crew_signs_in", "BEFORE INSERT OR UPDATE ON crew_conductor FOR EACH ROW", "crew_signs_in")
     yield _function("crew_signs_out", "DELETE FROM crew_conductor;\nRETURN NULL;")
@@ -107,6 +109,10 @@ def _role_triggers() -> Iterator[str]:
     yield _function("crew_conducts", f"{_reject(f'NOT {rules.SIGNED_IN}', rules.CONDUCTOR_TABLE_ERROR)}RETURN NULL;")
     for table in rules.CONDUCTOR_TABLES:
         yield _trigger(f"{table}_role", f"BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}", "crew_conducts")
+    yield _function("crew_lease_term", f"{_reject(rules.TERM_KEPT, rules.TERM_ERROR)}RETURN NEW;")
+    yield _trigger("crew_lease_term", "BEFORE UPDATE ON crew_lease FOR EACH ROW", "crew_lease_term")
+    yield _function("crew_lease_row", f"{_reject('TRUE', rules.LEASE_ROW_ERROR)}RETURN NULL;")
+    yield _trigger("crew_lease_row", "BEFORE INSERT OR DELETE OR TRUNCATE ON crew_lease", "crew_lease_row")
     yield _function("crew_keeps", f"{_reject('TRUE', rules.KEPT_MESSAGE_ERROR)}RETURN NULL;")
     yield _trigger("crew_keeps", "BEFORE UPDATE OR DELETE OR TRUNCATE ON orchestration_messages", "crew_keeps")
     yield _trigger("crew_keeps_tasks", "BEFORE TRUNCATE ON orchestration_tasks", "crew_keeps")

@@ -28,6 +28,7 @@ def role_rejections() -> Iterator[str]:
     digest = f"(SELECT value FROM crew_facts WHERE name = '{rules.KEY_DIGEST_FACT}')"
     is_key = f"coalesce(length(NEW.key) = {KEY_CHARS} AND {sha256_sql('NEW.key')} = {digest}, FALSE)"
     yield reject("sign_in", "INSERT ON crew_conductor", f"NOT {is_key}", rules.SIGN_IN_ERROR)
+    yield reject("term", "INSERT ON crew_conductor", rules.STALE_TERM, rules.STALE_TERM_ERROR)
     yield reject("key_kept", "UPDATE ON crew_conductor", "NEW.key <> ''", rules.SIGN_IN_ERROR)
     yield "CREATE TRIGGER crew_signed_in AFTER INSERT ON crew_conductor BEGIN UPDATE crew_conductor SET key = ''; END"
     yield reject("add", f"INSERT {TASKS}", rules.TASK_INSERT, rules.TASK_INSERT_ERROR)
@@ -38,6 +39,9 @@ def role_rejections() -> Iterator[str]:
     for table in rules.CONDUCTOR_TABLES:
         for event in ("INSERT", "UPDATE", "DELETE"):
             yield reject(f"{table}_{event}", f"{event} ON {table}", f"NOT {signed_in}", rules.CONDUCTOR_TABLE_ERROR)
+    yield reject("lease_term", "UPDATE ON crew_lease", rules.TERM_KEPT, rules.TERM_ERROR)
+    for event in ("INSERT", "DELETE"):
+        yield reject(f"lease_{event.lower()}", f"{event} ON crew_lease", "TRUE", rules.LEASE_ROW_ERROR)
 
 
 def value_rejections() -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rung.core.domain.errors import ConfigError
-from rung.store.crew.conductor_commands import ConductorCommands
+from rung.store.crew.conductor_lease import LeaseCommands
 from rung.store.crew.conductor_queries import ConductorQueries
 from rung.store.crew.connection import SqliteCrewConnection
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rung.store.crew.connection import CrewConnection
 
 
-class CrewTable(ConductorCommands, ConductorQueries):
+class CrewTable(LeaseCommands, ConductorQueries):
     """A crew's table. Used by one thread; `clone` opens another connection for another thread."""
 
     def __init__(self, connection: CrewConnection, reconnect: Callable[[], CrewConnection]) -> None:
@@ -40,8 +40,10 @@ class CrewTable(ConductorCommands, ConductorQueries):
         return cls(connect(create=create), connect)
 
     def clone(self) -> CrewTable:
-        """Open the table again, for another thread."""
-        return CrewTable(self._reconnect(), self._reconnect)
+        """Open the table again, for another thread, with the fence of this one."""
+        clone = CrewTable(self._reconnect(), self._reconnect)
+        clone.fence(self._term, self._lease_seconds)
+        return clone
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,6 +11,7 @@ from rung.core.crew.contract import (
     MAX_MESSAGE_BYTES,
     MAX_TEXT_BYTES,
     OWNER_ONLY_MESSAGES,
+    REPORTS,
     RESERVED,
     RESERVED_SENDERS,
     Actor,
@@ -77,6 +78,14 @@ REOPENED: Final = (
     "(NEW.state IN ('fix_proposed', 'watching') AND"
     f" (OLD.state = 'exited' OR (OLD.state <> 'watching' AND {is_stale('OLD')})))"
 )
+LAST_MESSAGE: Final = "coalesce((SELECT max(id) FROM orchestration_messages), 0)"
+_ITS_MESSAGE: Final = (
+    "SELECT 1 FROM orchestration_messages AS said"
+    " WHERE said.task_id = OLD.task_id AND said.from_session = OLD.session_id"
+)
+_REPORT: Final = " OR ".join(
+    f"(NEW.state = '{state}' AND said.message_type IN ({literals(types)}))" for state, types in REPORTS.items()
+)
 _CONDITIONS: Final = {
     TransitionGuard.ALWAYS: "TRUE",
     TransitionGuard.CLAIM: "coalesce(NEW.session_id, '') <> ''",
@@ -84,6 +93,8 @@ _CONDITIONS: Final = {
     TransitionGuard.APPROVED: "OLD.approved = 1",
     TransitionGuard.STALE: is_stale("OLD"),
     TransitionGuard.WARNED: WAS_WARNING,
+    TransitionGuard.REPORTED: f"({SIGNED_IN} OR {OWNED} AND EXISTS ({_ITS_MESSAGE} AND said.id > OLD.moved_message AND ({_REPORT})))",
+    TransitionGuard.SPOKEN: f"({OWNED} AND EXISTS ({_ITS_MESSAGE}))",
 }
 
 
@@ -138,6 +149,8 @@ EFFECTS: Final = {
     "session_id": f"CASE WHEN {REOPENED} THEN NULL ELSE NEW.session_id END",  # a former owner has to claim the task again
     "worked_by": "CASE WHEN NEW.state = 'watching' THEN NULL ELSE NEW.worked_by END",
     "completed_at": f"CASE WHEN NEW.state = 'complete' THEN coalesce(NEW.completed_at, {NOW_SQL}) ELSE NEW.completed_at END",
+    "moved_at": NOW_SQL,
+    "moved_message": LAST_MESSAGE,
     "last_heartbeat": (
         f"CASE WHEN coalesce(NEW.last_heartbeat, '') = coalesce(OLD.last_heartbeat, '') THEN {NOW_SQL}"
         " ELSE NEW.last_heartbeat END"
@@ -176,6 +189,8 @@ _NOT_AN_EFFECT: Final = (
     f"{_changed('approved')} AND CAST(NEW.approved AS TEXT) <> '0'",
     f"{_changed('open_for_claim')} AND NOT (CAST(NEW.open_for_claim AS TEXT) = '0' AND NEW.state NOT IN ('watching', 'fix_proposed'))",
     *(f"NEW.{name} NOT IN (OLD.{name}, OLD.{name} + 1)" for name in ("generation", "error_tries", "warnings")),
+    f"{_changed('moved_at')} AND coalesce(NEW.moved_at, '') <> {NOW_SQL}",
+    f"NEW.moved_message NOT IN (OLD.moved_message, {LAST_MESSAGE})",
     "NEW.review_cycles < OLD.review_cycles",
 )
 ILLEGAL_COLUMN_CHANGE: Final = (
@@ -193,8 +208,16 @@ FORGED_MESSAGE: Final = (
 )
 GUARDED_COLUMNS: Final = (
     *CONDUCTOR_COLUMNS, "approved", "open_for_claim", "generation", "error_tries", "warnings", "review_cycles",
+    "moved_at", "moved_message",
 )  # fmt: skip
-CONDUCTOR_TABLES: Final = ("crew_processes", "crew_restarts", "crew_facts")
+CONDUCTOR_TABLES: Final = ("crew_processes", "crew_restarts", "crew_facts", "crew_lease")
+
+# -- the conductor's lease ----------------------------------------------------------------------------
+
+# A conductor signs in with its term: the writes of one that was replaced are rejected.
+STALE_TERM: Final = "NEW.term IS NOT NULL AND NOT EXISTS (SELECT 1 FROM crew_lease WHERE term = NEW.term)"
+# A new holder has a new term, so that nobody can mistake it for the one before.
+TERM_KEPT: Final = "NEW.term < OLD.term OR (NEW.holder NOT IN (OLD.holder, '') AND NEW.term = OLD.term)"
 
 # -- error messages -----------------------------------------------------------------------------------
 
@@ -216,6 +239,9 @@ CHECKPOINTS_LEFT_ERROR: Final = (
 DECREASE_ERROR: Final = "rung: generation and error_tries are for life: they never become less"
 SIGN_IN_HINT: Final = "needs the crew's key: INSERT INTO crew_conductor (key) VALUES (…), in the same transaction"
 SIGN_IN_ERROR: Final = "rung: this is not the crew's key"
+STALE_TERM_ERROR: Final = "rung: another conductor has the lease of this crew: nothing was written"
+TERM_ERROR: Final = "rung: the term of the conductor's lease only grows, and each holder has its own"
+LEASE_ROW_ERROR: Final = "rung: the row of the conductor's lease is neither added nor deleted"
 TASK_ID_ERROR: Final = (
     "rung: a task_id is 1 to 100 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
 )

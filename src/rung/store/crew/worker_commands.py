@@ -22,12 +22,19 @@ from rung.core.crew.contract import (
 )
 from rung.core.crew.pool import DEFAULT_POOL
 from rung.core.crew.review import reviews_left
-from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, is_whole
+from rung.core.domain.errors import (
+    ClaimBlocked,
+    ConductorReplaced,
+    ConfigError,
+    IllegalTransition,
+    LeaseExpired,
+    is_whole,
+)
 from rung.store.crew.conductor_key import load_key
 from rung.store.crew.connection import transaction
 from rung.store.crew.pools import PoolQueries
 from rung.store.crew.rows import IS_WORKER_SQL, TaskLease, parse_list
-from rung.store.crew.trigger_conditions import NOW_SQL, literals
+from rung.store.crew.trigger_conditions import NOW_SQL, STALE_TERM_ERROR, literals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +64,8 @@ class WorkerCommands(PoolQueries):
     """Write operations of a worker."""
 
     _key: str = ""  # of the crew, once it was needed
+    _term: int | None = None  # of the conductor's lease that fences the writes of this table
+    _lease_seconds: float = 0.0  # by which a heartbeat of the conductor renews its lease
 
     def claim(self, task_id: str, session: str, worked_by: str = "") -> TaskLease:
         """Claim a task; a session that loses leaves a fallback row and a message, and ClaimBlocked is raised."""
@@ -195,14 +204,25 @@ class WorkerCommands(PoolQueries):
             return self._insert_message(task_id, sender, body, type)
 
     @contextmanager
-    def _signed_in(self) -> Iterator[None]:
-        """Run the block in one transaction with the rights of the conductor; raises StoreError without the crew's key."""
+    def _signed_in(self, *, fenced: bool = True) -> Iterator[None]:
+        """Run the block in one transaction with the rights of the conductor; raises StoreError without the crew's key.
+
+        Raises ConductorReplaced, and writes nothing, if another conductor has the lease by which this table is fenced.
+        """
         self._key = self._key or load_key(self.connection)
         with transaction(self.connection):
             self.connection.verify()  # in the transaction: a foreign trigger would act with these rights
-            self.connection.execute("INSERT INTO crew_conductor (key) VALUES (?)", [self._key])
+            self._sign_in(self._term if fenced else None)
             yield
             self.connection.execute("DELETE FROM crew_conductor")
+
+    def _sign_in(self, term: int | None) -> None:
+        try:
+            self.connection.execute("INSERT INTO crew_conductor (key, term) VALUES (?, ?)", [self._key, term])
+        except IllegalTransition as error:
+            if str(error) == STALE_TERM_ERROR.removeprefix("rung: "):
+                raise ConductorReplaced("nothing was written") from None
+            raise
 
     # -- fencing --------------------------------------------------------------------------------------
 
