@@ -24,6 +24,7 @@ from rung.core.policy.stop_settings import StopSettings
 from rung.detectors.loop_settings import LoopSettings
 from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings
 from rung.gateway.upstream.settings import UpstreamSettings
+from rung.wiring.recording import RecordingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +145,7 @@ _SETTINGS = (
     ("`[[hooks]]`", CommandHook),
     ("`[[agents]]`", OwnAgent),
     ("`[loops]`", LoopSettings),
+    ("`[recording]`", RecordingSettings),
     ("`[gateway]`", GatewaySettings),
     ("`[gateway.timeouts]`", TimeoutSettings),
     ("`[gateway.limits]`", SizeLimits),

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.gateway import response as responses
 from rung.gateway.admission.call import Call, read_request, wire_of
 from rung.gateway.admission.request_body import ClientDisconnected, decode_body, receive_body
 from rung.gateway.admission.routes import check_path, find_route
+from rung.gateway.call_replay import CallReplays
 from rung.gateway.client_monitor import ClientMonitor, run_while_connected
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.keys import RequestRejected, authenticate, check_project
@@ -45,6 +47,7 @@ class GatewayApp:
         self.gateway = gateway
         self.ready = False
         self.draining = False
+        self.replays = CallReplays(gateway)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -192,11 +195,14 @@ async def _lifespan(app: GatewayApp, receive: Receive, send: Send) -> None:
         if message["type"] == "lifespan.startup":
             await app.gateway.load()
             app.ready = True
-            background = asyncio.create_task(app.gateway.background_loop())
+            background = asyncio.create_task(app.gateway.background_loop(app.replays.poll))
             await send({"type": "lifespan.startup.complete"})
         else:
             app.ready = False
             background.cancel()
+            if app.gateway.journal is not None:
+                with suppress(StoreError, StoreUnavailable):
+                    await asyncio.to_thread(app.replays.close, app.gateway.journal)
             await app.gateway.close()
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -12,6 +12,7 @@ from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
 from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
+from rung.gateway.call_recording import CallRecording
 from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
@@ -28,7 +29,7 @@ from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from rung.core.domain import events as ev
     from rung.core.policy.policy import Policy
@@ -73,6 +74,7 @@ class Gateway:
         self.route_probe = RouteProbe(settings.probe_seconds, self.clock.now)
         self.circuit_waits = CircuitWaits(self.breakers, self.clock.now)
         self.in_flight = InFlightRequests()
+        self.call_recording = CallRecording(journal, log)
         self.accounting = Accounting(journal, log, spans=settings.otel)
         self.metrics = self.accounting.metrics
         self.ledger = self.accounting.ledger
@@ -118,8 +120,8 @@ class Gateway:
         except Exception as error:  # noqa: BLE001  # a failing store must not prevent startup
             self._log(f"rung gateway: {type(error).__name__}: {error}")
 
-    async def background_loop(self) -> None:
-        """Look up prices and refresh spend and operator settings from the journal, forever."""
+    async def background_loop(self, *more: Callable[[], Awaitable[None]]) -> None:
+        """Look up prices, refresh spend and operator settings from the journal, and do `more`, forever."""
         while True:
             await asyncio.sleep(_BACKGROUND_INTERVAL_SECONDS)
             try:
@@ -127,6 +129,8 @@ class Gateway:
                 if self.journal is not None:
                     self.accounting.flush(self.clock.now())
                 await self._refresh()
+                for task in more:
+                    await task()
             except Exception as error:  # noqa: BLE001  # a failed refresh must not affect requests
                 self._log(f"rung gateway: {type(error).__name__}: {error}")
 
@@ -140,6 +144,7 @@ class Gateway:
     async def close(self) -> None:
         """Close the connections and flush pending spend to the journal."""
         await self.client.close()
+        await self.call_recording.flush()
         if self.journal is not None:
             await asyncio.to_thread(self._close_journal, self.journal)
 

@@ -56,7 +56,12 @@ def authenticate(
     presented = secret.decode("latin-1").removeprefix("Bearer ").strip()
     if not presented:
         raise RequestRejected(401, "missing API key: this gateway requires one of its own keys")
-    key = _find(keys, hash_key(presented))
+    return usable_key(keys, hash_key(presented), now, spent)
+
+
+def usable_key(keys: Sequence[GatewayKey], digest: str, now: float, spent: Mapping[str, float]) -> GatewayKey:
+    """Return the key with this hash; reject one that is unknown, revoked, expired or exhausted."""
+    key = _find(keys, digest)
     if key is None or key.revoked:
         raise RequestRejected(401, "unknown API key" if key is None else "key revoked")
     if key.expires and datetime.fromtimestamp(now, UTC).date().isoformat() > key.expires[:10]:

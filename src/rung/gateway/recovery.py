@@ -15,6 +15,7 @@ from rung.core.domain.failures import Kind, is_passing
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
+from rung.engine.session import Session
 from rung.gateway.body_rewriter import BodyRewriter, RungNotApplicable
 from rung.gateway.client_timeout import answer_within
 from rung.gateway.final_error import send_final_error
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
-    from rung.engine.session import Session
     from rung.gateway.detector_port import DetectorResult
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.proxied_call import ProxiedCall
     from rung.gateway.response import GatewayResponse
+    from rung.store.replay_orders import ReplayOrder
 
 _SUMMARY_TOKENS: Final = 2_000
 
@@ -99,11 +100,29 @@ def _inspect_request(proxied: ProxiedCall) -> DetectorResult | None:
     return result
 
 
+async def recover_ordered(gateway: Gateway, proxied: ProxiedCall, order: ReplayOrder, *, is_prompt: bool) -> bool:
+    """Make a call again that an operator orders; return whether it succeeded.
+
+    `is_prompt`: the request consists of the order's prompt, so that nothing is added to it.
+    """
+    if is_prompt:
+        order = order._replace(intervention=order.intervention._replace(prompt=""))
+    session = Session(proxied.inbound.model, order.session)
+    return await _recover(gateway, proxied, session, None, "", gateway.clock.now(), order)
+
+
 async def _recover(
-    gateway: Gateway, proxied: ProxiedCall, session: Session, first: FirstAttempt | None, nudge: str, began: float
-) -> None:
+    gateway: Gateway,
+    proxied: ProxiedCall,
+    session: Session,
+    first: FirstAttempt | None,
+    nudge: str,
+    began: float,
+    order: ReplayOrder | None = None,
+) -> bool:
     """Recover a request whose first attempt failed or was not made. It was received when it `began`."""
     inbound, spending = proxied.inbound, proxied.spending
+    inbound.session = inbound.session or session.id
     await gateway.policies.refresh()
     policy = _as_patient_as_client(gateway, proxied, began)
     proxied.attempt_seconds = policy.attempt_seconds
@@ -144,6 +163,8 @@ async def _recover(
         retry_budget=gateway.retry_budget,
         service_waits=gateway.circuit_waits,
         key=lambda changed: gateway.breaker_key(inbound, changed.model, changed.agent) if changed is not None else "",
+        incident_id="" if order is None else order.id,
+        intervention=None if order is None else order.intervention,
     )
     progress.note()
     proxied.writer.notes["outcome"] = str(outcome.status)
@@ -157,6 +178,7 @@ async def _recover(
         await send_final_error(proxied, outcome.failure, gateway.circuit_waits, route_of(gateway, inbound))
     elif outcome.value is not None and not proxied.writer.finished:
         await proxied.reply(outcome.value)
+    return outcome.ok
 
 
 def _as_patient_as_client(gateway: Gateway, proxied: ProxiedCall, began: float) -> Policy:
@@ -176,10 +198,15 @@ class _Progress:
         self._gateway = gateway
         self._proxied = proxied
         self._rungs = policy.ladder.rungs
+        self._is_recorded = False
 
     def __call__(self, event: Event, incident: Incident) -> None:
         self.incident = incident
         if isinstance(event, AttemptFailed):
+            if not self._is_recorded:
+                self._is_recorded = True
+                recording = self._proxied.upstreams.settings.recording
+                self._gateway.call_recording.begin(self._proxied.inbound, incident, recording)
             self._proxied.spending.cancelled_dollars = 0.0  # the event has recorded them
             response = self._proxied.last_response
             if event.made and response is not None and is_passing(event.failure):

@@ -108,6 +108,11 @@ def qualified(key_hash: str, session: str) -> str:
     return f"{key_hash[:_KEY_DIGITS]}/{session}" if key_hash and session else session
 
 
+def belongs_to(key_hash: str, session: str) -> bool:
+    """Return whether a session was named with this key."""
+    return session.startswith(f"{key_hash[:_KEY_DIGITS]}/")
+
+
 def _key(inbound: InboundRequest) -> _Key:
     return (inbound.caller, session_id(inbound), inbound.model)
 

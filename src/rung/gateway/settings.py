@@ -34,6 +34,7 @@ from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.gateway.keys import RequestRejected
 from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
+from rung.wiring.recording import RecordingSettings, recording_settings
 from rung.wiring.request_origin import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ class GatewaySettings:
     )
     upstreams: tuple[UpstreamSettings, ...] = ()
     loop_settings: LoopSettings = field(default_factory=LoopSettings)
+    recording: RecordingSettings = field(default_factory=RecordingSettings)
     book: PolicyBook = field(
         default_factory=lambda: with_gateway_defaults(PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={}))
     )
@@ -287,9 +289,9 @@ def with_gateway_defaults(book: PolicyBook) -> PolicyBook:
 
 
 def settings_from(
-    table: object, book: PolicyBook | None = None, *, loops: object = None, **flags: Any
+    table: object, book: PolicyBook | None = None, *, loops: object = None, recording: object = None, **flags: Any
 ) -> GatewaySettings:
-    """Build settings from a file's `[gateway]` and `[loops]` tables; flags override both."""
+    """Build settings from a file's `[gateway]`, `[loops]` and `[recording]` tables; flags override the first."""
     source = read_table({} if table is None else table, "gateway")
     source |= {key: value for key, value in flags.items() if value is not None}
     values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
@@ -297,8 +299,11 @@ def settings_from(
         return GatewaySettings(
             upstreams=read_upstreams(source, has_keys=bool(values.get("keys"))),
             loop_settings=loop_settings_from({} if loops is None else loops),
+            recording=recording_settings(recording),
             book=with_gateway_defaults(book or PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={})),
             **values,
         )
     except ConfigError as error:
-        raise error if error.key.startswith(("gateway.", "loops")) else error.with_prefix("gateway") from None
+        raise (
+            error if error.key.startswith(("gateway.", "loops", "recording")) else error.with_prefix("gateway")
+        ) from None

@@ -8,6 +8,7 @@ from rung.core.policy.policy import Confirm
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.replay import error_context, load_incident, original_request
+from rung.service.spending import unknown_price
 from rung.store.queries import listing
 from rung.store.queries.incidents import incident_to_retry
 from rung.store.settings import record_audit
@@ -64,7 +65,10 @@ class ManualRetries:
         row = find_session(self.journal, session)
         from_model, estimate = self.estimate(row, incident, policy, choice.model)
         to_model = choice.model or from_model
-        left = self.replayers.spending.check(session, incident.terms.project, to_model or "the retry", estimate)
+        other = to_model if to_model != from_model else ""
+        left = self.replayers.spending.check(session, incident.terms.project, other, estimate)
+        if left is not None and other and estimate.total is None:
+            raise unknown_price(other)
         return PlannedRetry(
             incident, events, policy, intervention, from_model, to_model, estimate, left,
             _must_confirm(policy, from_model, to_model, estimate),
@@ -74,8 +78,9 @@ class ManualRetries:
         """Return the model that a retry begins on, and the estimate of the retry on this model (empty: on the same)."""
         request = original_request(incident)
         here = (request.model if request is not None else "") or row.model
-        size = request.size() if request is not None else 0
-        return here, self.replayers.spending.estimate(row, policy, here, model or here, size)
+        return here, self.replayers.spending.estimate(
+            row, policy, here, model or here, self.replayers.size_of(incident)
+        )
 
     def carry_out(self, planned: PlannedRetry, choice: RetryChoice, *, is_waiting: bool) -> str:
         """Make the retry; return the id of its incident. An open incident goes on, an ended one is made again."""

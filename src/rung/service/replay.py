@@ -71,6 +71,13 @@ class Replayers:
         """Return the fields that the person must give with a retry."""
         return self.gateways.needs(incident) if way_in_of(self.journal, incident) == GATEWAY else ()
 
+    def size_of(self, incident: Incident) -> int:
+        """Return the bytes of an incident's request; 0 if they are unknown."""
+        way_in, request = way_in_of(self.journal, incident), original_request(incident)
+        if way_in == GATEWAY:
+            return self.gateways.size_of(incident)
+        return 0 if way_in == COMMAND or request is None or why_unusable(request) else request.size()
+
     def why_not(self, incident: Incident, choice: RetryChoice = PLAIN) -> str:
         """Return why this incident's call cannot be made again; empty if it can."""
         way_in = way_in_of(self.journal, incident)

@@ -60,6 +60,14 @@ class GatewayRetries:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
+    def size_of(self, incident: Incident) -> int:
+        """Return the bytes of a recorded request; 0 if it is not recorded."""
+        try:
+            call = find_call(self._journal, incident)
+        except ApiProblem:
+            return 0
+        return 0 if call is None else len(call.content["body"])
+
     def needs(self, incident: Incident) -> tuple[str, ...]:
         """Return the fields that the person must give: a key, where the client used its own, which is not stored."""
         try:

@@ -87,17 +87,16 @@ class Spending:
         return ModelCost(name, self.price(name) if name else None, listed.cost if listed is not None else 0.0)
 
     def check(self, session: str, project: str, model: str, estimate: CostEstimate) -> float | None:
-        """Return the US dollars that a session may still spend, None without a limit; refuse a call that it cannot pay."""
-        limits = self.limits_for(session, project)
-        left = spend_holds.left(self.journal, limits, time.time())
-        if left is None:
-            return None
-        if left <= 0:
-            exhausted = next(
-                limit for limit in limits if (spend_holds.left(self.journal, [limit], time.time()) or 0.0) <= 0
-            )
-            raise ApiProblem(409, refusal(exhausted, 0.0, time.time()))
-        if estimate.total is not None and estimate.total > left:
+        """Return the US dollars that a session may still spend, None without a limit; refuse a call if nothing is left.
+
+        `model`: another one than the session's own, which must fit into what is left; empty for its own.
+        """
+        limits, now = self.limits_for(session, project), time.time()
+        refused = spend_holds.refusing(self.journal, limits, now)
+        if refused is not None:
+            raise ApiProblem(409, refusal(refused.limit, refused.left, now))
+        left = spend_holds.left(self.journal, limits, now)
+        if left is not None and model and estimate.total is not None and estimate.total > left:
             raise ApiProblem(
                 409, f"{model} costs about ${estimate.total:.2f} per attempt; the remaining budget is ${left:.2f}"
             )
@@ -144,11 +143,7 @@ class PaidReplay:
             return
         estimate = self._estimate(request)
         if estimate is None:
-            raise ApiProblem(
-                409,
-                f"the price of {request.model} is unknown, and this session has a spend limit: set its `cost` in the"
-                " policy's models, or its price in [gateway.prices]",
-            )
+            raise unknown_price(request.model)
         if estimate > self._held or not self._held:
             held = max(estimate, self._held)
             self._spending.hold(self._holder, self._limits, held, held - self._held, ATTEMPT_SECONDS)
@@ -196,6 +191,15 @@ class PaidReplay:
         """Return the expected cost of an attempt by the policy; 0 if it has none."""
         model = self._policy.model(request.model)
         return model.cost if model is not None else 0.0
+
+
+def unknown_price(model: str) -> ApiProblem:
+    """Return the problem of a call under a spend limit whose cost nobody knows."""
+    return ApiProblem(
+        409,
+        f"the price of {model} is unknown, and this session has a spend limit: set its `cost` in the policy's models,"
+        " or its price in [gateway.prices]",
+    )
 
 
 def key_of_session(session: str) -> str:

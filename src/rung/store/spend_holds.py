@@ -93,6 +93,13 @@ def left(journal: Database, limits: Sequence[SpendLimit], now: float) -> float |
     return max(0.0, min(limit.limit - purses.used(limit.id) for limit in limits))
 
 
+def refusing(journal: Database, limits: Sequence[SpendLimit], now: float) -> Refusal | None:
+    """Return the limit under which nothing is left to reserve; None if there is none."""
+    purses = _purses(journal.read, _live(journal.read, now), limits, now)
+    exhausted = purses.exhausted(limits)
+    return None if exhausted is None else Refusal(exhausted, purses.left(exhausted))
+
+
 def _purses(query: Query, held: Mapping[str, Mapping[str, float]], limits: Sequence[SpendLimit], now: float) -> Purses:
     purses = Purses()
     purses.spent = {limit.id: _recorded(query, limit, now) for limit in limits}

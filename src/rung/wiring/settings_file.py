@@ -24,6 +24,7 @@ from rung.core.policy.policy import Policy
 from rung.core.policy.stop_settings import read_stop_settings
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.wiring import trust
+from rung.wiring.recording import RecordingSettings, recording_settings
 from rung.wiring.toml_reader import parse_table, read_table
 from rung.wiring.trust import Decision
 
@@ -65,6 +66,7 @@ class SettingsFile:
             self._read_agents()
             read_stop_settings(self.table.get("stop", {}))
             loop_settings_from(self.table.get("loops", {}))
+            recording_settings(self.table.get("recording"))
             policy = read_settings_table(self.table.get("policy", {}), "policy")
             table = {**self.table, "policy": {**policy, **own}}
             return parse_policy_file(table, None if self.decision is Decision.TRUSTED else own)
@@ -73,6 +75,11 @@ class SettingsFile:
         """Return the settings of the `[loops]` table, or the defaults."""
         with self.errors():
             return loop_settings_from(self.table.get("loops", {}))
+
+    def recording(self) -> RecordingSettings:
+        """Return the settings of the `[recording]` table, or the defaults."""
+        with self.errors():
+            return recording_settings(self.table.get("recording"))
 
     def stop(self) -> dict[str, Any]:
         """Return the checked keys of the `[stop]` table."""

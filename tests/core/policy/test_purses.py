@@ -78,3 +78,12 @@ def test_a_bound_is_never_too_small() -> None:
     assert token_bound({}, 5_000, None, price, 64) == (1_000, 64)
     assert token_bound({}, 50, None, price) == (50, 128_000)
     assert price.cost((-5, -5)) == 0.0
+
+
+def test_a_call_is_not_refused_because_of_its_own_hold() -> None:
+    """A repeated attempt that is larger than the first one raises its hold, also where that alone exceeds the limit."""
+    purses, limit = Purses(), SpendLimit("session", "s", 1.0, "s")
+    call = Reservation(limits=[limit])
+    assert purses.reserve(call, 1.0) is None
+    assert purses.reserve(call, 1.5) is None
+    assert purses.reserve(Reservation(limits=[limit]), 0.1) == limit

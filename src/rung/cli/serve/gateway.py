@@ -159,7 +159,9 @@ def load_settings(options: dict[str, Any], *, quiet: bool = False) -> GatewaySet
     book = parse_policy_file({"policy": own}) if file is None else file.book(**own)
     table = {} if file is None else file.table
     with nullcontext() if file is None else file.errors():
-        settings = settings_from(table.get("gateway"), book, loops=table.get("loops"), **flags)
+        settings = settings_from(
+            table.get("gateway"), book, loops=table.get("loops"), recording=table.get("recording"), **flags
+        )
     use_rules(*book.rules)
     return settings
 

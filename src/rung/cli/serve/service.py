@@ -212,7 +212,8 @@ def _spending(journal: Journal) -> Spending | None:
         settings = load_settings({})
     except ConfigError:  # told when the gateway starts
         return None
-    return Spending(journal, settings.budgets, settings.prices)
+    keys = {key.hash: key.dollars for key in settings.keys if key.dollars is not None}
+    return Spending(journal, settings.budgets, settings.prices, keys)
 
 
 def _start_gateway(context: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:

@@ -192,7 +192,7 @@ def _user_rules(rows: object) -> UserRules:
 
 FILE_KEYS: Final = (
     "policy", "ladder", "projects", "tools", "rules", "journal", "notes", "gateway", "loops", "stop", "hooks",
-    "agents",
+    "agents", "recording",
 )  # fmt: skip
 
 

@@ -43,13 +43,14 @@ class Purses:
     def reserve(self, reservation: Reservation, dollars: float) -> SpendLimit | None:
         """Raise the hold of a call to this many dollars. Return the limit that forbids it; None if it is granted.
 
-        A call that already holds as much needs no more: a retry is not starved by calls that were admitted after it.
+        A call that already holds as much needs no more: a retry is not starved by calls that were admitted after it, nor a
+        larger one by its own hold.
         """
         more = max(0.0, dollars - reservation.held)
         if not more and reservation.held:
             return None
         with self._lock:
-            exhausted = self.exhausted(reservation.limits)
+            exhausted = self.exhausted(reservation.limits, reservation.held)
             if exhausted is None:
                 self._hold(reservation, more)
             return exhausted
@@ -88,9 +89,9 @@ class Purses:
         """Return the dollars of a limit that are not spent; some of them may be reserved."""
         return max(0.0, limit.limit - self.spent.get(limit.id, 0.0))
 
-    def exhausted(self, limits: Iterable[SpendLimit]) -> SpendLimit | None:
-        """Return the first limit under which nothing is left to reserve."""
-        return next((limit for limit in limits if self.used(limit.id) >= limit.limit), None)
+    def exhausted(self, limits: Iterable[SpendLimit], own: float = 0.0) -> SpendLimit | None:
+        """Return the first limit under which nothing is left to reserve for a call that holds `own` dollars."""
+        return next((limit for limit in limits if self.used(limit.id) - own >= limit.limit), None)
 
     def _hold(self, reservation: Reservation, more: float) -> None:
         reservation.held += more

@@ -12,12 +12,14 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from rung.core.policy.call_costs import SessionUsage
 from rung.core.policy.purses import Purses, Reservation, refusal
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
 from rung.gateway.sessions import session_id
 from rung.gateway.spending.session_averages import SessionAverages
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
+from rung.store.session_usage import add_usage
 from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
 from rung.wiring.prices import PriceTable
 
@@ -48,6 +50,7 @@ class SpendLedger:
         self._averages = SessionAverages()
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
+        self._used: dict[str, SessionUsage] = {}  # by session, not yet in the journal
         self._holder = f"gateway-{token_hex(8)}"
         self.is_shared = False  # other processes spend from the same journal
         self._published: tuple[dict[str, float], float] = ({}, 0.0)  # what others know to be held, and since when
@@ -68,10 +71,12 @@ class SpendLedger:
             self.limits = settings.budgets
             return
         charges, self._charges = self._charges, {}
+        used, self._used = self._used, {}
         self._settled = (self._settled[1], {})
         self.limits, recorded, others = await asyncio.to_thread(
             self._exchange, self._journal, settings, charges, list(self._sessions)[-100:], now
         )
+        await asyncio.to_thread(add_usage, self._journal, used, now)
         self.purses.reserved_elsewhere, self.is_shared = others.held, others.present
         for name, dollars in recorded.items():
             self._apply_recorded(name, dollars + self._charges.get(name, 0.0))
@@ -118,6 +123,8 @@ class SpendLedger:
         charges, self._charges = self._charges, {}
         if charges:
             charge_keys(self._journal, charges, now)
+        used, self._used = self._used, {}
+        add_usage(self._journal, used, now)
         if self._published[1]:
             release(self._journal, self._holder)
 
@@ -215,9 +222,13 @@ class SpendLedger:
         price: ModelPrice | None,
         tokens: tuple[int, int],
         now: float,
+        cached: int = 0,
     ) -> float:
-        """Count the tokens of an attempt; return their cost in US dollars."""
+        """Count the tokens of an attempt, of which some were `cached`; return their cost in US dollars."""
         self._averages.add(inbound.session, tokens)
+        if inbound.session and self._journal is not None:
+            used = self._used.get(inbound.session, SessionUsage())
+            self._used[inbound.session] = used.plus(SessionUsage(1, *tokens, cached))
         if price is None:
             self.prices.request(model, inbound.key_hash, now)
             return 0.0

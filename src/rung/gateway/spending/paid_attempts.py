@@ -10,6 +10,7 @@ import orjson
 
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
+from rung.core.domain.token_counts import cached_tokens
 from rung.core.policy.purses import Reservation
 from rung.core.policy.spend_estimates import highest_price, named_models, token_bound, unpriced_option
 from rung.gateway import response as responses
@@ -108,18 +109,22 @@ def _settle(gateway: Gateway, proxied: ProxiedCall, model: str, *, abandoned: bo
         tokens = bodies.token_counts(meter.usage)
     else:
         tokens = meter.estimated(bodies, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
-    dollars = settle_tokens(gateway, proxied, model, tokens)
+    dollars = settle_tokens(gateway, proxied, model, tokens, cached_tokens(meter.usage))
     spending.attempt_dollars = dollars
     spending.cancelled_dollars = dollars if cancelled else 0.0
 
 
-def settle_tokens(gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tuple[int, int]) -> float:
-    """Count tokens that a call has used; return their cost in US dollars."""
+def settle_tokens(
+    gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tuple[int, int], cached: int = 0
+) -> float:
+    """Count tokens that a call has used, of which some were `cached`; return their cost in US dollars."""
     if tokens == (0, 0):
         return 0.0
     spending = proxied.spending
     price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
-    dollars = gateway.ledger.settle(spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now())
+    dollars = gateway.ledger.settle(
+        spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now(), cached
+    )
     gateway.accounting.count_usage(tokens, dollars)
     spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
     spending.dollars += dollars

@@ -43,9 +43,25 @@ def headers_for_upstream(headers: Headers, upstream: UpstreamSettings) -> Header
     if upstream.client_credentials == DROP:
         forwarded = [header for header in forwarded if not _is_credential(header[0])]
     if upstream.key_env:
-        forwarded.append(_key_header(upstream))
+        forwarded.append(credential_header(upstream, upstream_key(upstream)))
     forwarded.append(_NO_COMPRESSION)
     return forwarded
+
+
+def without_credentials(headers: Headers) -> Headers:
+    """Return the headers of a client that describe its request: without credentials, and without those of the connection."""
+    named = connection_named(headers)
+    return [
+        header
+        for header in headers
+        if header[0] not in _DROPPED and header[0] not in named and not _is_credential(header[0])
+        and not header[0].startswith(OWN_PREFIX)
+    ]  # fmt: skip
+
+
+def has_credentials(headers: Headers) -> bool:
+    """Return whether a client sends credentials."""
+    return any(_is_credential(name) for name, _ in headers)
 
 
 def is_anthropic_client(headers: Mapping[bytes, bytes]) -> bool:
@@ -77,9 +93,10 @@ def upstream_key(upstream: UpstreamSettings) -> bytes:
     return os.environ.get(upstream.key_env, "").encode("latin-1", "replace") if upstream.key_env else b""
 
 
-def _key_header(upstream: UpstreamSettings) -> tuple[bytes, bytes]:
+def credential_header(upstream: UpstreamSettings, key: bytes) -> tuple[bytes, bytes]:
+    """Return the header by which an upstream gets a key."""
     name = upstream.key_header.lower() or ("x-api-key" if upstream.wire == ANTHROPIC else "authorization")
-    return name.encode(), (b"Bearer " if name == "authorization" else b"") + upstream_key(upstream)
+    return name.encode(), (b"Bearer " if name == "authorization" else b"") + key
 
 
 def check_keys(upstreams: Iterable[UpstreamSettings]) -> None:

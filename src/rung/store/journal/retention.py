@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.domain.errors import ConfigError, StoreDamaged
 from rung.core.domain.events import Status
 from rung.store.read_models.event_body import event_table
+from rung.store.recorded_calls import forget_call
 
 if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
@@ -177,12 +178,13 @@ def _delete_batch(
     """Delete one batch of incidents. Requests and patterns that a later incident uses stay."""
     condition, values = ("", []) if project is None else (" AND project = ?", [project])
     rows = connection.execute(
-        "SELECT id, request, pattern, touched_at FROM incident"  # noqa: S608  # our own names
+        "SELECT id, request, pattern, touched_at, session FROM incident"  # noqa: S608  # our own names
         f" WHERE status = ? AND touched_at < ? AND ended_at IS NOT NULL{condition} ORDER BY touched_at LIMIT {batch}",
         [status, moment, *values],
     )
     events = 0
-    for incident, request, pattern, touched in rows:
+    for incident, request, pattern, touched, session in rows:
+        forget_call(connection, session, incident)
         changed = connection.execute("SELECT body FROM event WHERE incident = ? AND name = 'changed'", (incident,))
         for digest in {request, *(json.loads(body)["digest"] for (body,) in changed)}:
             connection.execute("DELETE FROM request WHERE digest = ? AND at <= ?", (digest, touched))

@@ -1,0 +1,86 @@
+"""Recorded calls: sealed, bound to their incident, bounded in number and time, and deleted with their incident."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rung
+from rung.core.domain.errors import SealedElsewhere, StoreDamaged
+from rung.store import recorded_calls
+from rung.store.journal.retention import prune
+from rung.store.recorded_calls import GATEWAY, MAX_PER_SESSION, RecordedCall, record_call, recorded_call
+from rung.testing import HttpError, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rung.store.journal.journal import Journal
+
+CALL = RecordedCall(GATEWAY, {"body": "what a client has said"})
+DAY = 86_400.0
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
+    monkeypatch.setenv("RUNG_JOURNAL_KEY", "a key that is only for this test")
+    with rung.journal(tmp_path / "journal.db") as opened:
+        yield opened
+
+
+def test_a_call_comes_back_as_it_was(journal: Journal, tmp_path: Path) -> None:
+    """Its way in is readable; the rest is not, neither in the journal's file nor under another key."""
+    record_call(journal, "s", "i-1", CALL, DAY)
+    assert recorded_call(journal, "s", "i-1") == CALL
+    assert recorded_calls.recorded_way_in(journal, "s", "i-1") == GATEWAY
+    assert recorded_call(journal, "s", "i-2") is None
+    ((body,),) = sqlite3.connect(tmp_path / "journal.db").execute("SELECT body FROM message").fetchall()
+    assert "what a client has said" not in body
+
+
+def test_another_key_and_another_place(journal: Journal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A call cannot be read under another key, nor used for another incident."""
+    record_call(journal, "s", "i-1", CALL, DAY)
+    journal.read("SELECT 1")
+    topics = [topic for (topic,) in journal.read("SELECT topic FROM message")]
+    journal.write(
+        lambda connection: connection.execute("UPDATE message SET topic = ?", (topics[0].replace("i-1", "i-2"),)),
+        lambda _: False,
+    ).result()
+    with pytest.raises(StoreDamaged, match="moved from another place"):
+        recorded_call(journal, "s", "i-2")
+    monkeypatch.setenv("RUNG_JOURNAL_KEY", "the key of somebody else, who reads")
+    with rung.journal(tmp_path / "journal.db") as other, pytest.raises(SealedElsewhere):
+        recorded_call(other, "s", "i-2")
+
+
+def test_the_last_few_of_a_session_are_kept(journal: Journal) -> None:
+    """Each session keeps its newest calls; other sessions are not affected."""
+    record_call(journal, "other", "o", CALL, DAY, 1_000.0)
+    for n in range(MAX_PER_SESSION + 3):
+        record_call(journal, "s", f"i-{n}", CALL, DAY, 1_000.0 + n)
+    kept = [n for n in range(MAX_PER_SESSION + 3) if recorded_call(journal, "s", f"i-{n}", 2_000.0) is not None]
+    assert kept == list(range(3, MAX_PER_SESSION + 3))
+    assert recorded_call(journal, "other", "o", 2_000.0) == CALL
+
+
+def test_their_time_is_limited(journal: Journal) -> None:
+    """A call is not returned after its time, and the next sweep deletes it."""
+    record_call(journal, "s", "old", CALL, DAY, 1_000.0)
+    assert recorded_call(journal, "s", "old", 1_000.0 + DAY - 1) == CALL
+    assert recorded_call(journal, "s", "old", 1_000.0 + DAY + 1) is None
+    record_call(journal, "t", "new", CALL, DAY, 1_000.0 + 2 * DAY)
+    assert len(journal.read("SELECT 1 FROM message")) == 1
+
+
+def test_they_are_pruned_with_their_incident(journal: Journal) -> None:
+    """Who prunes the journal deletes the recorded calls of the incidents, too."""
+    session = rung.Session("small", "s")
+    outcome = rung.recover_sync(Script(HttpError(401, "no")), "x", policy="call", journal=journal, session=session)
+    assert journal.flush()
+    record_call(journal, "s", outcome.id, CALL, DAY)
+    assert prune(journal, older_than=1e11).incidents == 1
+    assert recorded_call(journal, "s", outcome.id) is None
