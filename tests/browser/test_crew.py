@@ -29,7 +29,9 @@ def table(tmp_path: Path) -> Iterator[CrewTable]:
     with CrewTable.open(str(tmp_path / "move.db"), create=True) as opened:
         for name, title in (("asks", "Move the prices"), ("works", "Write the guide"), ("lost", "Port the parser"),
                             ("hostile", HOSTILE), ("waits", "Tidy up")):  # fmt: skip
-            opened.add_task(NewTask(task_id=name, title=title, depends_on=("asks",) if name == "waits" else ()))
+            opened.add_task(
+                NewTask(task_id=name, instruction="do it", title=title, depends_on=("asks",) if name == "waits" else ())
+            )
         opened.request_review(opened.claim("asks", "a-session"), "Summary: all of it\nTests: 12 passed", checkpoint=1)
         opened.update_columns("asks", note=f"{ASKS_PREFIX}shall the prices pass?")
         opened.heartbeat(opened.claim("works", "b-session", "worker-b"), progress="7 of 9 pages")

@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> str:
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
         for number in range(1, 6):
-            table.add_task(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
+            table.add_task(NewTask(task_id=f"task-{number:02}", instruction="do it", title=f"work {number}"))
         table.heartbeat(table.claim("task-02", "a-session", "worker-two"), progress="12 of 30 files")
         table.report_error(table.claim("task-04", "b-session", "worker-four"), "it broke")
         table.update_columns("task-04", note=f"{ASKS_PREFIX}which of the two?")

@@ -29,7 +29,7 @@ def places(tmp_path: Path) -> list[str]:
     """A crew with a task in it."""
     at = str(tmp_path / "crew.db")
     with CrewTable.open(at, create=True) as table:
-        table.add_task(NewTask(task_id="0", title="a task that is found by whoever guesses"))
+        table.add_task(NewTask(task_id="0", instruction="do it", title="a task that is found by whoever guesses"))
     return [at]
 
 

@@ -30,7 +30,7 @@ def table(places: list[str]) -> Iterator[CrewTable]:
     """The crew at work: one task errs, one works, one asks, one waits."""
     with CrewTable.open(places[0], create=True) as opened:
         for number in range(1, 5):
-            opened.add_task(NewTask(task_id=f"task-{number:02}", title=f"work {number}"))
+            opened.add_task(NewTask(task_id=f"task-{number:02}", instruction="do it", title=f"work {number}"))
         opened.report_error(opened.claim("task-01", "one", "worker-one"), "it broke")
         opened.heartbeat(opened.claim("task-02", "two", "worker-two"), progress="half of it")
         opened.request_review(opened.claim("task-03", "three"), "Summary: done", checkpoint=1)

@@ -14,6 +14,7 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import TaskState
 from rung.core.crew.error_triage import ErrorReport
+from rung.core.crew.evidence import NO_CHECK
 from rung.core.crew.review import ReviewRequest, reviews_left
 from rung.core.crew.service_trouble import hand_back_text, trouble_of
 from rung.core.domain.errors import AttemptError, PoolUnavailable
@@ -22,7 +23,7 @@ from rung.crew.instruction_file import full_instructions
 from rung.crew.worker_sessions import WorkerSessions
 from rung.engine.local_zone import local_zone
 from rung.engine.process_identity import group_cpu_seconds
-from rung.store.crew.worker import AWAITING_REPLY, GENERATION_VARIABLE, SESSION_VARIABLE, TABLE_VARIABLE, TASK_VARIABLE
+from rung.store.crew.worker import GENERATION_VARIABLE, SESSION_VARIABLE, TABLE_VARIABLE, TASK_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,9 +139,9 @@ class CommandWorker:
             command.finish()
 
     def _request_review(self, worker: CrewWorker, output: str) -> None:
-        """Request a review of the output, unless the command itself has reported something that is not answered yet."""
+        """Request a review of the output, unless the command itself has reported something."""
         task = worker.table.require_task(worker.task_id)
-        if task.state not in AWAITING_REPLY:
+        if task.state is TaskState.WORKING:
             checkpoint = task.reviews_approved + 1
             worker.review(self._review_request(output, checkpoint), checkpoint=checkpoint)
 
@@ -171,17 +172,16 @@ class CommandWorker:
     def _test(self) -> tuple[str, bool]:
         """Run `check`. Return its result as a text that reviews understand, and whether it passed."""
         if not self.check:
-            return "not run", False
+            return NO_CHECK, False
         code = run_command(self.check).code
-        return (
-            (f"`{self.check}` passes", True) if code == 0 else (f"failed with exit code {code}: `{self.check}`", False)
-        )
+        named = "`" + self.check.replace("`", "'") + "`"
+        return (f"{named} passes", True) if code == 0 else (f"failed with exit code {code}: {named}", False)
 
 
 def _report_error(worker: CrewWorker, error: AttemptError) -> None:
-    """Report that the command failed, unless the command itself has reported something that is not answered yet."""
+    """Report that the command failed, unless the command itself has reported something, which may be answered already."""
     task = worker.table.require_task(worker.task_id)
-    if task.state in AWAITING_REPLY:
+    if task.state is not TaskState.WORKING:
         return
     code, phase = error.evidence.exit_code, error.evidence.phase
     report = ErrorReport(error=clip(str(error), 1_000), exit_code=code, phase=phase)

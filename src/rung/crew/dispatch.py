@@ -11,7 +11,7 @@ from rung.core.crew.contract import CLAIMABLE
 from rung.crew.instruction_file import instruction_problem
 from rung.crew.pool_control import StartGate
 from rung.engine.process_identity import is_elsewhere
-from rung.store.crew.briefing import worker_instructions
+from rung.store.crew.briefing import has_instruction, worker_instructions
 from rung.store.crew.conductor_key import KEY_VARIABLE, WORKER_VARIABLE
 from rung.store.crew.trigger_conditions import KEY_DIGEST_FACT
 
@@ -39,10 +39,23 @@ def dispatch(crew: ConductorContext) -> int:
     ready = crew.table.ready_tasks(room, passed_over, gate.admits) if room > 0 else ()
     for task in ready:
         with crew.isolated(task):
-            if crew.is_usable(task) and has_instructions(crew, task) and gate.start(task.task_id):
+            if (
+                crew.is_usable(task)
+                and is_instructed(crew, task)
+                and has_instructions(crew, task)
+                and gate.start(task.task_id)
+            ):
                 launch(crew, task)
                 launched += 1
     return launched
+
+
+def is_instructed(crew: ConductorContext, task: TaskRow) -> bool:
+    """Return whether the task says what to do. A task that does not is escalated: nobody could tell when it is done."""
+    if has_instruction(crew.table, task):
+        return True
+    crew.escalate(task, "it has no instruction: neither a text nor a file says what to do")
+    return False
 
 
 def has_instructions(crew: ConductorContext, task: TaskRow) -> bool:

@@ -10,6 +10,7 @@ from rung.core.classify.evidence import clip
 from rung.core.classify.guide.work import GUIDES
 from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
+from rung.core.crew.evidence import evidence_gap
 from rung.core.text.quoted_data import quote_data
 from rung.crew.helper_runs import PROMPT_PLACEHOLDER
 from rung.crew.subagent import TIMEOUT_SECONDS, Question, unusable
@@ -63,8 +64,9 @@ class RuleJudgement:
         )
 
     def review_work(self, task: TaskRow, review: ReviewRequest) -> str:  # noqa: ARG002  # the protocol's
-        """Return a problem if the request says nothing about tests or lacks a field. A rule cannot read the work."""
-        return "" if review.tests and not review.missing else "the review request does not say what was tested"
+        """Return a problem unless the request is complete and shows passing tests. A rule cannot read the work."""
+        missing = f"the review request lacks {', '.join(review.missing)}" if review.missing else ""
+        return evidence_gap(review.tests) or missing
 
 
 class CommandJudgement:

@@ -18,6 +18,7 @@ from rung.core.crew.contract import (
     TaskState,
 )
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
+from rung.core.crew.evidence import NOBODY_CHECKED
 from rung.core.crew.pool import PARKED_PREFIX
 from rung.core.crew.review import (
     ReviewDecision,
@@ -30,6 +31,7 @@ from rung.core.crew.review import (
 from rung.core.crew.service_trouble import trouble_of
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import Action
+from rung.crew.dispatch import is_instructed
 from rung.crew.judgement import WorkerError
 from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, progressed, sent_at
@@ -129,6 +131,8 @@ def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
 
 def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
     """Answer a review request. A checkpoint with too many failed reviews becomes a failure on the ladder."""
+    if not is_instructed(crew, task):
+        return
     progressed(crew, task)
     message = newest_message(crew, task, MessageType.REVIEW_REQUEST)
     request = replace(
@@ -147,6 +151,9 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
     verdict = judge_review(request)
     if verdict.decision is ReviewDecision.NEEDS_FULL_REVIEW:
         problem = yield from ask(crew, task, crew.judgement.review_work(task, request))
+        if problem == NOBODY_CHECKED:  # the worker cannot help it, so it is not sent back
+            crew.request_operator(task, problem)
+            return
         verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
     if verdict.decision is ReviewDecision.APPROVE:
         history = crew.recoveries.close(task, ev.Status.RECOVERED, "")

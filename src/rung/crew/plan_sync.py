@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.command_line import require_program
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
+from rung.core.crew.evidence import runs_unchecked
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.core.crew.pool import DEFAULT_POOL
 from rung.store.crew.briefing import briefing_of
@@ -53,6 +54,14 @@ def require_programs(plan: CrewPlan, folder: Path) -> None:
     ):
         if command:
             require_program(f"crew.{key}", command)
+
+
+def unchecked_tasks(plan: CrewPlan) -> list[str]:
+    """Return the tasks whose work nobody would check: no command, no judge, no reviewer and no person."""
+    crew = plan.settings
+    if crew.judge or crew.attended or crew.review != "auto":
+        return []
+    return [task.id for task in plan.active_tasks if runs_unchecked(task.command or crew.worker)]
 
 
 def current_plan(table: CrewTable) -> CrewPlan | None:

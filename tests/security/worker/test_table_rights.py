@@ -247,7 +247,9 @@ def test_the_environment_of_a_worker_has_no_key(
 
     monkeypatch.setenv(KEY_VARIABLE, key := load_key(table.connection))
     file = tmp_path / "environment"
-    table.add_task(NewTask(task_id="spy", command=("sh", "-c", f"env > {file}.new; mv {file}.new {file}")))
+    table.add_task(
+        NewTask(task_id="spy", instruction="do it", command=("sh", "-c", f"env > {file}.new; mv {file}.new {file}"))
+    )
     conductor.run_once()
     wait_until(file.exists)
     assert key not in file.read_text()
@@ -262,7 +264,7 @@ def test_without_the_key_one_is_not_the_conductor(
     from rung.store.crew.conductor_key import KEY_VARIABLE, load_key
     from rung.store.crew.rows import NewTask
 
-    table.add_task(NewTask(task_id="mine"))
+    table.add_task(NewTask(task_id="mine", instruction="do it"))
     key = load_key(table.connection)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
     with type(table).open(place) as opened:

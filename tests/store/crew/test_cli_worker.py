@@ -171,12 +171,14 @@ BAD = {
     "a hand-off without a word": (("worker", "handoff", *HELD), "a handoff needs a text"),
     "a type that is none": (("worker", "messages", "--task", TASK, "--type", "gossip"), "review_request"),
     "messages of nobody": (("worker", "messages", "--task", "task-99"), "a task of this crew"),
-    "a task twice": (("crew", "add", TASK), "an id that no task of this crew has"),
-    "a reserved name": (("crew", "add", "task-00"), "not task-00"),
-    "a bad name": (("crew", "add", "a b"), "letters, digits"),
-    "after nobody": (("crew", "add", "task-02", "--after", "task-77"), "another task that exists"),
-    "after itself": (("crew", "add", "task-02", "--after", "task-02"), "another task that exists"),
-    "no patience": (("crew", "add", "task-02", "--stale-after", "0"), "seconds, 1 or more"),
+    "a task twice": (("crew", "add", TASK, "--body", "x"), "an id that no task of this crew has"),
+    "a reserved name": (("crew", "add", "task-00", "--body", "x"), "not task-00"),
+    "a bad name": (("crew", "add", "a b", "--body", "x"), "letters, digits"),
+    "no instruction": (("crew", "add", "task-02", "--title", "a name"), "a text (--body)"),
+    "a blank instruction": (("crew", "add", "task-02", "--body", "  "), "a text (--body)"),
+    "after nobody": (("crew", "add", "task-02", "--after", "task-77", "--body", "x"), "another task that exists"),
+    "after itself": (("crew", "add", "task-02", "--after", "task-02", "--body", "x"), "another task that exists"),
+    "no patience": (("crew", "add", "task-02", "--stale-after", "0", "--body", "x"), "seconds, 1 or more"),
     "half a command": (("crew", "add", "task-02", "--command", "sh -c 'x"), "no closing quotation"),
     "no command": (("crew", "add", "task-02", "--command", ""), "must be a command"),
 }
@@ -187,7 +189,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, case: str) -> None:
     """Exit code 2, and nothing is written."""
     place = str(tmp_path / "crew.db")
     with CrewTable.open(place, create=True) as table:
-        table.add_task(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK, instruction="do it"))
         table.claim(TASK, "s1")
         words, said = BAD[case]
         done = Shell(place)(*words)

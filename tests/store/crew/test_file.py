@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 def test_it_is_its_owners_alone_and_in_rollback_mode(file: Path) -> None:
     """No log beside it that an old SQLite could spoil; every commit synced."""
     with CrewTable.open(str(file), create=True) as table:
-        table.add_task(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK, instruction="do it"))
         table.claim(TASK, "s1")
         assert table.connection.execute("PRAGMA journal_mode") == [("delete",)]
         assert table.connection.execute("PRAGMA synchronous") == [(2,)]
@@ -139,7 +139,7 @@ def test_a_lock_that_stays_is_busy(file: Path) -> None:
         return SqliteCrewConnection(str(file), create=create, clock=None, busy_timeout_ms=50)
 
     with CrewTable(connect(create=True), connect) as table:
-        table.add_task(NewTask(task_id=TASK))
+        table.add_task(NewTask(task_id=TASK, instruction="do it"))
         # Another process: within one, two copies of SQLite do not see each other's locks.
         command = [sys.executable, "-c", HOLDS, str(file)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -178,7 +178,7 @@ def test_time_can_be_made_up(file: Path, standard: bool) -> None:
         return SqliteCrewConnection(str(file), create=True, clock=lambda: now[0], use_stdlib=standard)
 
     with CrewTable(connect(), connect) as table:
-        table.add_task(NewTask(task_id=TASK, stale_after=100))
+        table.add_task(NewTask(task_id=TASK, instruction="do it", stale_after=100))
         claim = table.claim(TASK, "s1")
         assert table.require_task(TASK).started_at == "2001-09-09 01:46:40"
         now[0] += 99

@@ -31,8 +31,8 @@ def everything(table: CrewTable) -> Any:
 @pytest.mark.parametrize("write", WRITES)
 def test_a_kill_between_any_two_statements_leaves_all_or_nothing(table: CrewTable, place: str, write: str) -> None:
     """Before every statement in turn, until one run lives to its end; the table can be used at once each time."""
-    table.add_task(NewTask(task_id="task-01"))
-    table.add_task(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
+    table.add_task(NewTask(task_id="task-02", instruction="do it"))
     claim = table.claim("task-01", "s1")
     if write == "complete":
         table.request_review(claim, "x", checkpoint=1)

@@ -65,7 +65,7 @@ def test_a_stranger_can_make_every_legal_move_and_no_other(
     table: CrewTable, stranger: Stranger, before: TaskState
 ) -> None:
     """13 x 13, each with a fresh and a stale heartbeat, approved or not, warned or not."""
-    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
     for stale, approved, warned in product((False, True), (False, True), (False, True)):
         stranger.force(
             "task-01",
@@ -117,7 +117,7 @@ def test_reserved_rows_keep_to_moves_of_their_own(
 @pytest.mark.parametrize("state", ["banana", "WORKING", ""])
 def test_there_are_no_other_states(table: CrewTable, stranger: Stranger, state: str) -> None:
     """Neither for new rows nor for old ones."""
-    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
     with pytest.raises(Refused, match="legal from there"):
         stranger.changed(f"UPDATE orchestration_tasks SET state = '{state}' WHERE task_id = 'task-01'")
     with pytest.raises(Refused):
@@ -143,7 +143,7 @@ def test_a_task_begins_as_watching_and_a_fallback_as_exited(
 
 def test_rows_are_neither_replaced_deleted_nor_renamed(table: CrewTable, stranger: Stranger) -> None:
     """Otherwise a task could begin its life anew, and its errors would be forgotten."""
-    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
     with pytest.raises(Refused, match="only rows of blocked sessions"):
         stranger.changed("DELETE FROM orchestration_tasks WHERE task_id = 'task-01'")
     with pytest.raises(Refused, match="keeps its task_id"):
@@ -183,7 +183,7 @@ def test_a_message_is_of_a_known_type(table: CrewTable, stranger: Stranger) -> N
 
 def test_what_a_worker_says_must_come_from_who_has_the_task(table: CrewTable, stranger: Stranger) -> None:
     """A stale worker's report is refused, and it is told to stop; warnings of the table's own kind are anybody's."""
-    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
     table.claim("task-01", "s1")
     for kind in ("review_request", "error", "context_warning", "completion", "handoff", "resumption"):
         with pytest.raises(Refused, match="stop working on it"):

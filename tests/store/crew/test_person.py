@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def task(table: CrewTable, state: TaskState, name: str = "task-01") -> TaskLease | None:
     """A task in this state, and who has it."""
-    table.add_task(NewTask(task_id=name, title=f"the work of {name}"))
+    table.add_task(NewTask(task_id=name, instruction="do it", title=f"the work of {name}"))
     if state is TaskState.WATCHING:
         return None
     claim = table.claim(name, f"session-{name}")

@@ -53,7 +53,7 @@ def test_two_connections_do_not_lose_a_change(table: CrewTable) -> None:
 
 def test_an_excused_error_is_not_counted(table: CrewTable) -> None:
     """The error that was the pool's is taken back with the answer, in one transaction; the next one counts."""
-    table.add_task(NewTask(task_id="task-01"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
     claim = table.claim("task-01", "s1")
     table.report_error(claim, "429")
     task = table.require_task("task-01")
@@ -78,9 +78,9 @@ def test_a_worker_cannot_excuse_itself(table: CrewTable, stranger: Stranger) -> 
 
 def test_the_next_free_task_is_of_an_open_pool(table: CrewTable) -> None:
     """`claim_next` skips the tasks of a closed pool, except its probe; a claim by name is the worker's decision."""
-    table.add_task(NewTask(task_id="task-01"))
-    table.add_task(NewTask(task_id="task-02", pool="other"))
-    table.add_task(NewTask(task_id="task-03"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it"))
+    table.add_task(NewTask(task_id="task-02", instruction="do it", pool="other"))
+    table.add_task(NewTask(task_id="task-03", instruction="do it"))
     assert [table.pool_of(f"task-0{n}") for n in (1, 2, 3)] == ["default", "other", "default"]
     table.change_pool("default", lambda _: PARKED)
     other = table.claim_next("s1")
@@ -96,10 +96,10 @@ def test_the_next_free_task_is_of_an_open_pool(table: CrewTable) -> None:
 
 def test_a_task_moves_to_another_pool(table: CrewTable) -> None:
     """The pool of a task can be changed, and set back; a name that is no name is refused."""
-    table.add_task(NewTask(task_id="task-01", pool="first"))
+    table.add_task(NewTask(task_id="task-01", instruction="do it", pool="first"))
     table.set_task_pool("task-01", "second")
     assert table.task_pools() == {"task-01": "second"}
     table.set_task_pool("task-01", "")
     assert (table.task_pools(), table.pool_of("task-01")) == ({}, "default")
     with pytest.raises(ConfigError, match="pool"):
-        table.add_task(NewTask(task_id="task-02", pool="a b"))
+        table.add_task(NewTask(task_id="task-02", instruction="do it", pool="a b"))

@@ -60,7 +60,7 @@ def test_of_sixteen_one_gets_it(table: CrewTable, place: str) -> None:
         for number in range(ROUNDS):
             task = f"task-{number // 2 + 1:02}"
             if number % 2 == 0:
-                table.add_task(NewTask(task_id=task))
+                table.add_task(NewTask(task_id=task, instruction="do it"))
             else:
                 table.reply(table.require_task(task), TaskState.EXITED, "", MessageType.SYSTEM)
                 table.reply(table.require_task(task), TaskState.FIX_PROPOSED, "", MessageType.SYSTEM)
@@ -72,7 +72,7 @@ def _all_different(table: CrewTable, told: Callable[[str], list[str]]) -> None:
     """Whoever takes the next that is free gets another than all others, and is not blocked when somebody was quicker."""
     names = [f"task-9{number:02}" for number in range(RACERS - 1)]
     for name in names:
-        table.add_task(NewTask(task_id=name))
+        table.add_task(NewTask(task_id=name, instruction="do it"))
     assert sorted(told("next")) == ["nothing", *names]
     assert not table.fallbacks()
 

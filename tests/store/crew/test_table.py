@@ -75,7 +75,7 @@ def test_of_two_one_gets_it_and_the_other_says_that_it_did_not(table: CrewTable,
 
 def test_a_strangers_claim_is_the_same_lease(table: CrewTable, stranger: Stranger) -> None:
     """One row changed, and the number of the lease is one more; whoever comes second changes none."""
-    table.add_task(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     assert stranger.changed(CLAIM.format(session="raw")) == 1
     assert stranger.row(TASK, "session_id, generation, open_for_claim") == ("raw", 1, 0)
     assert stranger.changed(CLAIM.format(session="late")) == 0
@@ -87,7 +87,7 @@ def test_a_strangers_claim_is_the_same_lease(table: CrewTable, stranger: Strange
 
 def test_a_claim_names_its_session(table: CrewTable, stranger: Stranger) -> None:
     """Without one there would be nobody to have it."""
-    table.add_task(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     for session in ("", ", session_id = NULL", ", session_id = ''"):
         with pytest.raises(Refused, match="by a claim that names its session"):
             stranger.changed(f"UPDATE orchestration_tasks SET state = 'working'{session} WHERE task_id = '{TASK}'")
@@ -148,9 +148,9 @@ def test_an_opened_task_belongs_to_nobody(table: CrewTable, claim: TaskLease, st
 
 def test_the_next_is_the_most_urgent_that_waits_for_nobody(table: CrewTable) -> None:
     """By priority, then by name; and only after what it depends on is complete."""
-    table.add_task(NewTask(task_id="task-01", depends_on=("task-03",), priority=9))
-    table.add_task(NewTask(task_id="task-02"))
-    table.add_task(NewTask(task_id="task-03", priority=1))
+    table.add_task(NewTask(task_id="task-01", instruction="do it", depends_on=("task-03",), priority=9))
+    table.add_task(NewTask(task_id="task-02", instruction="do it"))
+    table.add_task(NewTask(task_id="task-03", instruction="do it", priority=1))
     first = table.claim_next("s1")
     assert first is not None
     assert first.task_id == "task-03"
@@ -221,7 +221,7 @@ def test_a_claim_is_its_session_and_its_generation(table: CrewTable, claim: Task
 
 def test_errors_are_counted_for_life_whoever_makes_them(table: CrewTable, stranger: Stranger) -> None:
     """Every claim sets `retry_count` to 0, as the contract has it; the count of a life is kept apart."""
-    table.add_task(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     for number in range(1, 4):
         stranger.changed(CLAIM.format(session=f"s{number}"))
         stranger.says(TASK, f"s{number}", "error")
@@ -387,7 +387,7 @@ def test_every_state_that_somebody_has_is_watched(
 
 def test_what_nobody_has_is_not_stale(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """Neither what waits to be claimed, nor what is over, nor the conductor's own row."""
-    table.add_task(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-02", instruction="do it"))
     for state in ("watching", "exited", "complete"):
         stranger.force(TASK, state=f"'{state}'", last_heartbeat="NULL")
         assert not any(task.is_stale for task in table.claimed_tasks())
@@ -473,9 +473,9 @@ def test_a_task_is_added_with_its_instruction(table: CrewTable) -> None:
     assert [m.message for m in table.messages(TASK, types=[MessageType.INSTRUCTION])] == ["tasks/01.md"]
     for name in (TASK, CONDUCTOR, WATCHDOG, "fallback-x", "", "a b", "x" * 101):
         with pytest.raises(ConfigError, match="task_id"):
-            table.add_task(NewTask(task_id=name))
+            table.add_task(NewTask(task_id=name, instruction="do it"))
     with pytest.raises(ConfigError, match="stale_after"):
-        table.add_task(NewTask(task_id="task-02", stale_after=0))
+        table.add_task(NewTask(task_id="task-02", instruction="do it", stale_after=0))
     with pytest.raises(ConfigError, match=r"a task of this crew: task-01"):
         table.claim("task-99", "s1")
     assert len(table.messages()) == 1
@@ -528,7 +528,7 @@ def test_texts_of_any_kind_are_kept(table: CrewTable, claim: TaskLease) -> None:
 def test_one_spoilt_row_does_not_hide_the_others(table: CrewTable, claim: TaskLease, stranger: Stranger) -> None:
     """What a stranger made unreadable is as if it were not there."""
     stranger.force(TASK, depends_on="'nothing'", writes="'{'", command="'5'", history="'[1'", retry_count="NULL")
-    table.add_task(NewTask(task_id="task-02"))
+    table.add_task(NewTask(task_id="task-02", instruction="do it"))
     first, second = table.tasks()
     assert (first.depends_on, first.writes, first.command, first.history, first.retry_count) == ((), (), None, None, 0)
     assert second.task_id == "task-02"

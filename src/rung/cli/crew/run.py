@@ -51,7 +51,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     4 no task was completed · 5 another process conducts the crew · 130 stopped by Ctrl-C.
     """
     from rung.core.crew.plan import checked_plan
-    from rung.crew.plan_sync import require_programs
+    from rung.crew.plan_sync import require_programs, unchecked_tasks
     from rung.crew.settings import ConductorSettings
     from rung.wiring.journals import shown_location
     from rung.wiring.toml_reader import read_table
@@ -59,6 +59,10 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     content, folder = read_table(plan), plan.parent.resolve()
     made = checked_plan(content)
     require_programs(made, folder)
+    for name in unchecked_tasks(made):
+        click.echo(
+            f"rung: {name}: rung worker run has no --check, and the crew no judge and no person to review", err=True
+        )
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:

@@ -27,7 +27,10 @@ BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
 )
 @click.option("--worker-name", "worked_by", envvar="RUNG_WORKED_BY", default="", help="Display name of the worker.")
 @click.option(
-    "--check", default="", metavar="COMMAND", help="Command that must exit 0 before the work counts as tested."
+    "--check",
+    default="",
+    metavar="COMMAND",
+    help="Command that exits 0 if the work is done; without it, a judge or a person must approve the work.",
 )
 @click.option(
     "--heartbeat-interval",

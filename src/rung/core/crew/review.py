@@ -9,6 +9,7 @@ from typing import Final
 
 from rung.core.classify.evidence import clip
 from rung.core.crew.contract import MAX_REVIEW_CYCLES
+from rung.core.crew.evidence import evidence_gap
 from rung.core.crew.message_format import (
     format_message,
     format_percent,
@@ -119,8 +120,8 @@ class ReviewVerdict:
 def judge_review(request: ReviewRequest, *, fully_reviewed: bool = False) -> ReviewVerdict:
     """Return the verdict by grade: 0-4 approve, 5 needs a full review, 6-7 revise, 8-9 reject.
 
-    Doubts can only make the verdict stricter. `fully_reviewed` means that a full review found no problem; then a
-    request that needed nothing else is approved.
+    Doubts can only make the verdict stricter; missing evidence of passing tests is one. `fully_reviewed` means that a
+    full review found no problem; then a request that needed nothing else is approved.
     """
     decision, reasons = _decision_for_grade(request.smoothness)
     for minimum, reason in _doubts(request):
@@ -175,6 +176,8 @@ def _doubts(request: ReviewRequest) -> list[tuple[ReviewDecision, str]]:
         doubts.append((ReviewDecision.NEEDS_FULL_REVIEW, "the worker corrected itself"))
     if parse_severity(request.deviations) == "high":
         doubts.append((ReviewDecision.NEEDS_FULL_REVIEW, "a deviation of high severity"))
+    if gap := evidence_gap(request.tests):
+        doubts.append((ReviewDecision.NEEDS_FULL_REVIEW, gap))
     if _reports_failing_tests(request.tests):
         doubts.append((ReviewDecision.REVISE, f"tests fail: {clip(request.tests, 200)}"))
     return doubts

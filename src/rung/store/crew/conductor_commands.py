@@ -51,7 +51,7 @@ class ConductorCommands(WorkerCommands):
                 [new.task_id, *columns.values()],
             )
             body = Briefing(task=new.task_id, instruction=new.instruction, instruction_path=new.instruction_path).body()
-            self._insert_message(new.task_id, CONDUCTOR, body or new.title, MessageType.INSTRUCTION)
+            self._insert_message(new.task_id, CONDUCTOR, body, MessageType.INSTRUCTION)
             if new.instruction:
                 self._upsert_fact(INSTRUCTION_FACT + new.task_id, new.instruction)
             if new.pool:
@@ -210,5 +210,7 @@ def _validate(new: NewTask) -> None:
         )
     if new.pool and not _TASK_ID.fullmatch(new.pool):
         raise ConfigError("pool", new.pool, "letters, digits, . _ and -, up to 100")
+    if not new.instruction.strip() and not new.instruction_path.strip():
+        raise ConfigError("instruction", new.instruction, "a text (--body), or else the path of a file (--instruction)")
     if not is_number(new.stale_after, 1):
         raise ConfigError("stale_after", new.stale_after, "seconds, 1 or more")
