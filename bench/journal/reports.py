@@ -25,10 +25,11 @@ from rung.core.domain.request import Request
 from rung.store import open_journal
 from rung.store.queries import listing, reports
 from rung.store.queries.groups import groups
-from rung.store.queries.kpis import success, success_by_day, top_error_messages
+from rung.store.queries.kpis import top_error_messages
 from rung.store.queries.remedies import what_worked
 from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
 from rung.store.queries.stuck_sessions import stuck_sessions
+from rung.store.queries.success_figures import success_by_day, success_figures
 from rung.store.read_models.batch import COUNTS, DAY_SECONDS, KEYS, ROWS, on_conflict
 from rung.store.read_models.projector import SequencedEvent, replay
 
@@ -234,8 +235,8 @@ def questions(now: float) -> dict[str, Ask]:
         "spirals": lambda j: stuck_sessions(j, everything),
         "spirals, 30 days": lambda j: stuck_sessions(j, month),
         "groups": lambda j: groups(j, now=now),
-        "success figures": lambda j: success(j, everything),
-        "success figures by day": lambda j: success_by_day(j, everything),
+        "success figures": lambda j: success_figures(j, month, now=now),
+        "success figures by day": lambda j: success_by_day(j, month),
         "top messages": lambda j: top_error_messages(j, month, now=now),
         "hint of the commonest failure": _hint,
         "sessions": listing.sessions,

@@ -338,12 +338,21 @@ export interface IncidentPage {
   total: number;
 }
 
-/** One key performance indicator, with its goal and its daily trend. */
+/** One success figure, with its definition, goal and daily trend. `share` is `numerator` by `denominator`; `of` is the denominator. The goal of `manualInterventions` is one of `reduction`: by how much the restarts per session fell below those of the period of the same length before. */
 export interface KpiTile {
   id: "autoRecovered" | "manualInterventions" | "stuckEscalated" | "meanTimeToRecovery";
   value: number | null;
   goal: number | null;
   of: number;
+  numerator: number;
+  denominator: number;
+  share: number | null;
+  perHundredSessions: number | null;
+  before: number | null;
+  beforeSessions: number | null;
+  reduction: number | null;
+  isMet: boolean | null;
+  definition: string;
   trend: DailyValue[];
 }
 

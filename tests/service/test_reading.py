@@ -83,7 +83,10 @@ def test_analytics(service: Running, past: None) -> None:
     }
     assert next((one["rung"], one["saved"]) for one in service.get("/api/analytics/rungs")) == ("retry", 1)
     tiles = {one["id"]: one for one in service.get("/api/analytics/success")}
-    assert (tiles["autoRecovered"]["value"], tiles["autoRecovered"]["of"]) == (0.5, 2)
+    automatic = tiles["autoRecovered"]
+    assert (automatic["value"], automatic["numerator"], automatic["denominator"], automatic["isMet"]) == (1, 1, 1, True)
+    assert (tiles["manualInterventions"]["numerator"], tiles["manualInterventions"]["denominator"]) == (0, 3)
+    assert all(tile["definition"] for tile in tiles.values())
     assert len(tiles) == 4
     for path in ("cost", "prompts"):
         assert isinstance(service.get(f"/api/analytics/{path}"), list)

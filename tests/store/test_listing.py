@@ -10,6 +10,7 @@ import pytest
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.events import Status
+from rung.core.domain.failures import PASSING_KINDS
 from rung.store.queries.kpis import failure_rate_by_day, success, success_by_day, top_error_messages
 from rung.store.queries.listing import (
     IncidentSort,
@@ -279,11 +280,18 @@ def test_the_four_figures(recorded: Recorded, where: ReportFilter) -> None:
     found = success(recorded.journal, where)
     assert found.incidents == len(chosen)
     assert found.recovered == len(good)
+    transient = [
+        outcome
+        for outcome in chosen
+        if (first := first_failure(outcome)) is not None and first.failure.kind in PASSING_KINDS
+    ]
+    good = [outcome for outcome in transient if outcome.status is Status.RECOVERED]
+    assert (found.transient, found.transient_recovered) == (len(transient), len(good))
     assert found.auto_recovered == sum(not with_(outcome, ev.Ask) for outcome in good)
     assert found.interventions == sum(with_(outcome, ev.Ask) for outcome in chosen)
     assert found.escalated == sum(with_(outcome, ev.HandOver) for outcome in chosen)
     assert found.mean_seconds == (pytest.approx(took(good)) if good else None)
-    assert found.auto_share == pytest.approx(found.auto_recovered / len(chosen))
+    assert found.auto_share == (pytest.approx(found.auto_recovered / len(transient)) if transient else None)
     days = success_by_day(recorded.journal, where)
     for name in ("incidents", "recovered", "auto_recovered", "interventions", "escalated"):
         assert sum(getattr(row, name) for row in days) == getattr(found, name)

@@ -128,23 +128,41 @@ function Export({ filter }: { filter: Query }) {
   );
 }
 
-const KPIS: Record<KpiTileData["id"], { label: string; format: (value: number) => string; goal: (goal: number) => string; met: (value: number, goal: number) => boolean; of: (of: number) => string; status: string | null }> = {
-  autoRecovered: { label: "Recovered automatically", format: (value) => percent(value), goal: (goal) => `goal ${percent(goal)} or more`, met: (value, goal) => value >= goal, of: (of) => `of ${plural(of, "incident")}`, status: "recovered" },
-  manualInterventions: { label: "Manual interventions", format: count, goal: (goal) => `goal at most ${goal}`, met: (value, goal) => value <= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
-  stuckEscalated: { label: "Stuck sessions escalated", format: count, goal: (goal) => `goal ${goal}`, met: (value, goal) => value >= goal, of: (of) => `in ${plural(of, "incident")}`, status: null },
-  meanTimeToRecovery: { label: "Mean time to recovery", format: duration, goal: (goal) => `goal under ${duration(goal)}`, met: (value, goal) => value < goal, of: (of) => `in ${plural(of, "incident")}`, status: "recovered" },
+interface KpiText {
+  label: string;
+  value: (tile: KpiTileData) => string;
+  goal: (goal: number) => string;
+  details: (tile: KpiTileData) => string;
+  status: string | null;
+}
+
+const share = (tile: KpiTileData) => percent(tile.share);
+
+const KPIS: Record<KpiTileData["id"], KpiText> = {
+  autoRecovered: { label: "Recovered automatically", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "transient error")}`, status: "recovered" },
+  manualInterventions: { label: "Manual restarts", value: (tile) => count(tile.numerator), goal: (goal) => `goal ${percent(goal)} fewer`, details: restartDetails, status: null },
+  stuckEscalated: { label: "Stuck sessions escalated", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "stuck session")}`, status: null },
+  meanTimeToRecovery: { label: "Mean time to recovery", value: (tile) => duration(tile.share), goal: (goal) => `goal under ${duration(goal)}`, details: (tile) => `of ${plural(tile.denominator, "recovery", "recoveries")}`, status: "recovered" },
 };
 
+/** "3.2 per 100 sessions, 60 % fewer than before (5)" */
+function restartDetails(tile: KpiTileData): string {
+  const rate = tile.perHundredSessions === null ? `in ${plural(tile.denominator, "session")}` : `${tile.perHundredSessions.toFixed(1)} per 100 sessions`;
+  if (tile.before === null) return rate;
+  if (tile.reduction === null) return `${rate}, before: ${count(tile.before)}`;
+  return `${rate}, ${percent(Math.abs(tile.reduction))} ${tile.reduction >= 0 ? "fewer" : "more"} than before (${count(tile.before)})`;
+}
+
 function KpiTile({ tile, filter }: { tile: KpiTileData; filter: Query }) {
-  const { label, format, goal, met, of, status } = KPIS[tile.id];
+  const { label, value, goal, details, status } = KPIS[tile.id];
   return (
-    <a class="card tile" href={incidentsHref(filter, { status })}>
+    <a class="card tile" href={incidentsHref(filter, { status })} title={tile.definition}>
       <span class="tile-label">{label}</span>
-      <span class="tile-value">{tile.value === null ? "–" : format(tile.value)}</span>
+      <span class="tile-value">{tile.value === null ? "–" : value(tile)}</span>
       <span class="tile-foot">
         <span>
-          {tile.goal !== null && tile.value !== null ? <span class={`goal ${met(tile.value, tile.goal) ? "met" : "unmet"}`}>{goal(tile.goal)}</span> : null}
-          {of(tile.of)}
+          {tile.goal !== null && tile.isMet !== null ? <span class={`goal ${tile.isMet ? "met" : "unmet"}`}>{goal(tile.goal)}</span> : null}
+          {details(tile)}
         </span>
         <Sparkline values={tile.trend.map((one) => one.value)} label={`${label}, by day`} width={84} />
       </span>

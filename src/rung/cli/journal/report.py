@@ -20,7 +20,7 @@ AXES: Final = ("kind", "model", "project", "day", "hour", "tool", "prompt", "pat
 OVERVIEW_ROWS: Final = 3  # rows per table of the overview, except for the kinds
 MAX_HOURLY_SECONDS: Final = 3 * 86_400  # longer time ranges have a daily trend
 JSON_DIGITS: Final = 9  # of numbers in JSON and CSV: hides floating-point noise
-DERIVED_PROPERTIES: Final = ("rate", "dollars_each")  # row properties that JSON and CSV include
+DERIVED_PROPERTIES: Final = ("rate", "dollars_each", "is_met")  # row properties that JSON and CSV include
 
 
 class Report(NamedTuple):
@@ -60,6 +60,7 @@ def command(
     \b
     NAME  overview   totals, most frequent failures, best rungs (default)
           failures   failures and attempts, by kind or --by
+          success    the four success figures, with their denominators
           recovery   outcomes by kind; time to recovery by rung
           rungs      recoveries and cost by rung, prompt and model
           messages   most frequent error messages, with examples
@@ -98,6 +99,7 @@ def _overview(journal: Journal, where: ReportFilter, _: Any) -> Report:
 
     parts: dict[str, Sequence[Any]] = {
         "totals": [r.totals(journal, where)],
+        "success": _success(journal, where, None).parts["rows"],
         "kinds": r.failures(journal, where, GroupBy.KIND)[:5],
         "models": r.failures(journal, where, GroupBy.MODEL)[:OVERVIEW_ROWS],
         "rungs": r.rung_effects(journal, where, (ReportPart.RUNG,)),
@@ -113,6 +115,12 @@ def _failures(journal: Journal, where: ReportFilter, by: Any) -> Report:
     rows = r.failures(journal, where, by)
     timed = by in {GroupBy.KIND, GroupBy.MODEL, GroupBy.PROJECT, GroupBy.TOOL}
     return Report({"rows": rows}, r.trend(journal, where, by, hourly=_is_hourly(where)) if timed else {})
+
+
+def _success(journal: Journal, where: ReportFilter, _: Any) -> Report:
+    from rung.store.queries.success_figures import success_figures
+
+    return Report({"rows": success_figures(journal, where, now=now())})
 
 
 def _recovery(journal: Journal, where: ReportFilter, _: Any) -> Report:
@@ -160,6 +168,7 @@ def _spirals(journal: Journal, where: ReportFilter, _: Any) -> Report:
 REPORTS: Final[Mapping[str, Callable[[Journal, ReportFilter, Any], Report]]] = {
     "overview": _overview,
     "failures": _failures,
+    "success": _success,
     "recovery": _recovery,
     "rungs": _rungs,
     "messages": _messages,

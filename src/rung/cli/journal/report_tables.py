@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.cli.journal.report import Report
     from rung.store.queries.reports_rows import MessageCountRow, Rate, Totals, TrendPoint
     from rung.store.queries.reports_sql import ReportFilter
+    from rung.store.queries.success_figures import SuccessFigure
 
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 ASCII_BLOCKS: Final = " .:-=+*#@"
@@ -40,12 +41,14 @@ class ReportPage:
         rows = next(iter(report.parts.values()))
         self.print_heading(f"{name}{f' by {by}' if name == 'failures' else ''}", self.filter_text(), style="bold")
         is_empty = not rows or (name == "overview" and not rows[0].attempts)
+        is_empty = is_empty or (name == "success" and not any(row.numerator or row.denominator for row in rows))
         if is_empty:
             self.screen.print(EMPTY_TEXTS.get(name, "  No events in this time range."))
             return
         printers: Mapping[str, Callable[[Report, str], None]] = {
             "overview": self.overview,
             "failures": self.failures,
+            "success": lambda report, _: self.success(report.parts["rows"]),
             "recovery": self.recovery,
             "rungs": self.rungs,
             "messages": lambda report, _: self.messages(report.parts["rows"]),
@@ -102,6 +105,8 @@ class ReportPage:
         ]
         for label, text in facts:
             self.screen.print(Text(f"  {label:<11}", "dim").append(text, "not dim"))
+        self.screen.print()
+        self.success(report.parts["success"])
         for title, kinds in (("Failures", "kinds"), ("Models", "models")):
             if rows := [rate for rate in report.parts[kinds] if rate.failures or kinds == "models"]:
                 self.screen.print()
@@ -136,6 +141,11 @@ class ReportPage:
         )
         self.print_table((by, ">failures", ">of attempts", ">rate", ">cost", *(["failures over time"] * over)), lines)
         self.print_omitted(rows, shown)
+
+    def success(self, rows: Sequence[SuccessFigure]) -> None:
+        """Print the four success figures, each with its numerator, its denominator and its goal."""
+        self.print_heading("Success")
+        self.print_table(("", ">value", ">of", "goal", ""), [_success_cells(row) for row in rows])
 
     def recovery(self, report: Report, _: str) -> None:
         """Print outcomes by kind, and the time to recovery by rung."""
@@ -302,6 +312,37 @@ def _time_range(first: float, last: float) -> str:
         return one
     date = one.split(" ")[0]
     return f"{one} to {other.removeprefix(f'{date} ')}"
+
+
+def _success_cells(row: SuccessFigure) -> tuple[str, str, str, str, str]:
+    label, value, goal = SUCCESS_TEXTS[row.figure.value]
+    of = f"{row.numerator:,.0f} of {row.denominator:,}"
+    more = ""
+    if row.figure.value == "meanTimeToRecovery":
+        of = f"{row.denominator:,}"
+    elif row.per_100_sessions is not None:
+        of = f"{row.denominator:,} sessions"
+        more = f"{row.per_100_sessions:.1f} per 100 sessions; {_change(row)}"
+    met = {True: "met", False: "not met", None: ""}[row.is_met]
+    return label, value(row.value), of, f"{goal} {met}".strip(), more
+
+
+def _change(row: SuccessFigure) -> str:
+    """Return how the manual restarts changed compared with the period before."""
+    if row.before is None:
+        return "--since compares with the time before"
+    if row.reduction is None:
+        return f"{row.before:,} in the period before"
+    word = "fewer" if row.reduction >= 0 else "more"
+    return f"{format_percent(abs(row.reduction))} {word} than before ({row.before:,})"
+
+
+SUCCESS_TEXTS: Final[Mapping[str, tuple[str, Callable[[float | None], str], str]]] = {
+    "autoRecovered": ("transient errors recovered automatically", format_percent, "70 % or more"),
+    "manualInterventions": ("manual restarts", lambda value: f"{value or 0:,.0f}", "50 % fewer"),
+    "stuckEscalated": ("stuck sessions that used escalation", format_percent, "30 % or more"),
+    "meanTimeToRecovery": ("mean time to recovery", format_duration, "under 30 s"),
+}
 
 
 def _rate_cells(row: Rate) -> tuple[str, str, str, str]:

@@ -72,11 +72,11 @@ def command(
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
             raise ConfigError("RUN", run, "an open run (see rung resume --list)")
-        if wake and run is not None:
-            _wake(store, run, model or "")
+        if run is not None:
+            _begin(store, run, model or "", wake=wake, takes_up=takes_up)
         call = kept_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
         for open_run in open_runs if call is None else ():
-            rows.append(_resumed(store, open_run, only_list=only_list))
+            rows.append(_resumed(store, open_run, only_list=only_list, is_named=takes_up))
             if not as_json and not (takes_up and "command" in rows[-1]):
                 _print_run(rows[-1])
     if call is not None and run is not None:
@@ -89,6 +89,21 @@ def command(
         click.echo("No open runs.")
     if any(row["state"] == "failed" for row in rows):
         sys.exit(1)
+
+
+def _begin(store: Journal, run: str, model: str, *, wake: bool, takes_up: bool) -> None:
+    """Wake the run that is named, if that is asked for, and record that a person restarts it."""
+    if wake:
+        _wake(store, run, model)
+    if takes_up:
+        _record_restart(store, run)
+
+
+def _record_restart(store: Journal, run: str) -> None:
+    """Record in the audit trail that a person restarted a run."""
+    from rung.store.settings import record_audit
+
+    record_audit(store, "rung resume", "resume", f"run/{run}", {})
 
 
 def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None) -> None:
@@ -149,7 +164,7 @@ def _parked_text(until: float, now: float) -> str:
     return f"parked until {format_moment(until, now, local_zone())}, in {format_span(until - now)}"
 
 
-def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool) -> dict[str, Any]:
+def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool, is_named: bool) -> dict[str, Any]:
     """Resume a run whose task is imported. Return what is known about the run."""
     from rung.engine.durable.tasks import TASKS, start_blocking
 
@@ -159,6 +174,8 @@ def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool) -> dict[str, A
     if until is not None:
         return row | {"state": PARKED, "parked_until": rfc3339(until), "owned": run.owned}
     if state == "left" and not only_list:
+        if not is_named:
+            _record_restart(store, run.id)
         try:
             row |= {"state": "done", "result": start_blocking(store, run.id, run.task, **run.arguments)}
         except Exception as error:  # noqa: BLE001  # the other runs are still resumed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -29,10 +28,10 @@ from rung.service.schemas.analytics import (
 )
 from rung.service.schemas.base import Moment
 from rung.store.queries import groups as grouped
-from rung.store.queries import kpis, reports
+from rung.store.queries import reports
 from rung.store.queries.inbox import failures_by_day
-from rung.store.queries.listing_rows import Figures
 from rung.store.queries.reports_sql import GroupBy, ReportFilter, ReportPart
+from rung.store.queries.success_figures import DEFINITIONS, success_by_day, success_figures
 from rung.store.read_models.batch import DAY_SECONDS
 from rung.store.settings import record_audit
 
@@ -41,7 +40,6 @@ router = APIRouter(prefix="/api", tags=["analytics"], responses=PROBLEM_RESPONSE
 DEFAULT_LIMIT: Final = 20
 MAX_ROWS: Final = 1_000  # days or groups in one response
 TREND_DAYS: Final = 14  # in a group's sparkline
-GOALS: Final = {"autoRecovered": 0.7, "meanTimeToRecovery": 30.0}
 
 
 def _report_filter(
@@ -144,30 +142,18 @@ def cost(context: Context, _: Reader, where: Filter) -> list[RungEffectOut]:
 
 @router.get("/analytics/success")
 def success(context: Context, _: Reader, where: Filter) -> list[KpiTile]:
-    """The four key performance indicators, with their daily trend."""
-    whole, days = kpis.success(context.journal, where), kpis.success_by_day(context.journal, where)
+    """The four success figures, with their numerators, denominators and daily trends."""
+    trends = success_by_day(context.journal, where)
     return [
         KpiTile(
-            id=name,  # type: ignore[arg-type]  # keys of KPI_VALUES
-            value=figure(whole),
-            goal=GOALS.get(name),
-            of=whole.incidents,
-            trend=[DailyValue(at=_day_start(day.day), value=figure(day)) for day in days[-MAX_ROWS:]],
+            id=one.figure.value, value=one.value, goal=one.goal, of=one.denominator, numerator=one.numerator,
+            denominator=one.denominator, share=one.share, per_hundred_sessions=one.per_100_sessions, before=one.before,
+            before_sessions=one.before_sessions, reduction=one.reduction, is_met=one.is_met,
+            definition=DEFINITIONS[one.figure],
+            trend=[DailyValue(at=day.at, value=day.value) for day in trends[one.figure][-MAX_ROWS:]],
         )
-        for name, figure in KPI_VALUES.items()
-    ]
-
-
-KPI_VALUES: Final[dict[str, Callable[[Figures], float | None]]] = {
-    "autoRecovered": lambda one: one.auto_share,
-    "manualInterventions": lambda one: one.interventions,
-    "stuckEscalated": lambda one: one.escalated,
-    "meanTimeToRecovery": lambda one: one.mean_seconds,
-}
-
-
-def _day_start(day: str) -> float:
-    return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+        for one in success_figures(context.journal, where, now=time.time())
+    ]  # fmt: skip
 
 
 def _effect_out(row: Any, mean: float | None = None) -> RungEffectOut:

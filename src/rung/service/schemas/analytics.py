@@ -102,12 +102,25 @@ class DailyValue(ApiModel):
 
 
 class KpiTile(ApiModel):
-    """One key performance indicator, with its goal and its daily trend."""
+    """One success figure, with its definition, goal and daily trend.
+
+    `share` is `numerator` by `denominator`; `of` is the denominator. The goal of `manualInterventions` is one of `reduction`:
+    by how much the restarts per session fell below those of the period of the same length before.
+    """
 
     id: Literal["autoRecovered", "manualInterventions", "stuckEscalated", "meanTimeToRecovery"]
     value: float | None
     goal: float | None
     of: int
+    numerator: float
+    denominator: int
+    share: float | None
+    per_hundred_sessions: float | None
+    before: int | None
+    before_sessions: int | None
+    reduction: float | None
+    is_met: bool | None
+    definition: str
     trend: list[DailyValue]
 
 

@@ -1,4 +1,4 @@
-"""Key figures: most frequent failures, daily failure rate, and the share recovered without a person."""
+"""Key figures of incidents: most frequent failures, daily failure rate, recoveries of transient errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rung.core.domain.events import Status
+from rung.core.recovery.manual_restarts import TRANSIENT_ERRORS
 from rung.store.queries import reports
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.listing_rows import Figures, TopMessage
@@ -53,20 +54,22 @@ def _ends(journal: Database, where: ReportFilter) -> list[Row]:
     clause, values = source.clause(where, condition="kind <> ''")
     day = "day" if source is sql.BY_END else f"CAST(FLOOR(ended_at / {DAY_SECONDS}) AS BIGINT)"
     return journal.read(
-        f"SELECT {day}, status, SUM(n), SUM(recovery), SUM(asked), SUM(escalated)"  # noqa: S608  # our own names
-        f" FROM {source.table}{clause} GROUP BY 1, 2",
+        f"SELECT {day}, status, kind, SUM(n), SUM(recovery), SUM(assisted), SUM(asked), SUM(escalated)"  # noqa: S608  # our own names
+        f" FROM {source.table}{clause} GROUP BY 1, 2, 3",
         values,
     )
 
 
 def _figures(day: str, ends: Iterable[Row]) -> Figures:
-    incidents = recovered = unassisted = asked = escalated = 0
-    total_seconds = 0.0
-    for _, status, n, seconds, n_asked, n_escalated in ends:
+    incidents = recovered = asked = escalated = transient = transient_recovered = unassisted = 0
+    seconds = 0.0
+    for _, status, kind, n, took, n_assisted, n_asked, n_escalated in ends:
+        is_recovered, is_transient = status == Status.RECOVERED, kind in TRANSIENT_ERRORS
         incidents, asked, escalated = incidents + int(n), asked + int(n_asked), escalated + int(n_escalated)
-        if status == Status.RECOVERED:
-            recovered += int(n)
-            unassisted += int(n) - int(n_asked)
-            total_seconds += float(seconds)
-    mean = total_seconds / recovered if recovered else None
-    return Figures(day, incidents, recovered, unassisted, asked, escalated, mean)
+        recovered += int(n) * is_recovered
+        transient += int(n) * is_transient
+        if is_recovered and is_transient:
+            transient_recovered += int(n)
+            unassisted += int(n) - int(n_assisted)
+            seconds += float(took)
+    return Figures(day, incidents, recovered, transient, transient_recovered, unassisted, asked, escalated, seconds)

@@ -198,17 +198,27 @@ class TopMessage(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Recovery figures of a day or time range; incidents with a failure count on the day they ended."""
+    """Recovery figures of a day or time range; incidents with a failure count on the day they ended.
+
+    An incident is transient if it began with an error that passes by itself.
+    """
 
     day: str  # ISO date, UTC; empty for the whole time range
     incidents: int
     recovered: int
-    auto_recovered: int  # without asking an operator
+    transient: int
+    transient_recovered: int
+    auto_recovered: int  # transient ones that recovered without a question to a person or an intervention
     interventions: int  # incidents in which an operator was asked
     escalated: int  # incidents that moved to another model or agent
-    mean_seconds: float | None  # from the first failure to the recovery; None without recoveries
+    recovery_seconds: float  # from the first failure to the recovery, of all transient ones that recovered
 
     @property
     def auto_share(self) -> float | None:
-        """Share of incidents with a failure that recovered without an operator; None without such incidents."""
-        return self.auto_recovered / self.incidents if self.incidents else None
+        """Share of transient incidents that recovered automatically; None without such incidents."""
+        return self.auto_recovered / self.transient if self.transient else None
+
+    @property
+    def mean_seconds(self) -> float | None:
+        """Mean time to recovery of the transient incidents; None without recoveries."""
+        return self.recovery_seconds / self.transient_recovered if self.transient_recovered else None

@@ -1,11 +1,16 @@
-"""Sessions stuck in recovery: the failure they repeat, and its cost."""
+"""Sessions stuck in recovery: the failure they repeat and its cost, and which of them used an escalation."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rung.core.domain.events import Status
+from rung.core.domain.ladder import WAITING_ACTIONS
+from rung.core.recovery.manual_restarts import ACCOUNT_KINDS
 from rung.store.queries import reports_sql as sql
+from rung.store.queries.incidents import placeholders
+from rung.store.queries.manual_restarts import manual_restarts
 from rung.store.queries.reports_rows import StuckSession
 from rung.store.queries.reports_sql import ReportFilter
 
@@ -16,6 +21,63 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 100  # sessions with the most failures, which are examined
 MIN_REPEATS: Final = 3  # of the same failure in a session
+# Attempts that only look whether a service that is waited for is back repeat nothing.
+_PROBE_RUNGS: Final = tuple(sorted(action.value for action in WAITING_ACTIONS))
+_NO_PROBE: Final = f"rung NOT IN ({', '.join('?' * len(_PROBE_RUNGS))})"
+_UNSUCCESSFUL: Final = (Status.PARTIAL.value, Status.BLOCKED.value, Status.FAILED.value)
+_FIELDS: Final = {"project": "project", "model": "model", "kind": "kind", "session": "session"}
+
+
+class StuckCount(NamedTuple):
+    """Sessions that were stuck, each with the last time, and those of them that used an escalation."""
+
+    stuck: dict[str, float]
+    escalated: set[str]
+
+
+def count_stuck(journal: Database, where: ReportFilter) -> StuckCount:
+    """Count the sessions that were stuck in a time range.
+
+    A session is stuck if the same failure ended three of its attempts, probes of a service that is waited for apart, or
+    if a recovery of it ended without success. Failures that no other model ends do not count.
+    """
+    stuck = _repeating(journal, where)
+    for session, at in _unsuccessful(journal, where).items():
+        stuck[session] = max(at, stuck.get(session, at))
+    changes = sql.ReportSource("model_change", 0, "at", {"project": "project", "session": "session"})
+    clause, values = changes.clause(where)
+    automatic = {name for (name,) in journal.read(f"SELECT DISTINCT session FROM model_change{clause}", values)}  # noqa: S608  # our own names
+    manual = {one.session for one in manual_restarts(journal, where) if one.is_escalation}
+    return StuckCount(stuck, stuck.keys() & (automatic | manual))
+
+
+def _repeating(journal: Database, where: ReportFilter) -> dict[str, float]:
+    """Return the sessions with three attempts that the same failure ended, and when the last did."""
+    attempts = sql.ReportSource("attempt", 0, "at", _FIELDS)
+    account = sorted(ACCOUNT_KINDS)
+    condition = f"ok = 0 AND session <> '' AND {_NO_PROBE} AND kind NOT IN ({placeholders(account)})"
+    clause, values = attempts.clause(where, condition=condition)
+    rows = journal.read(
+        f"SELECT session, MAX(at) FROM attempt{clause} GROUP BY session, fingerprint HAVING count(*) >= ?",  # noqa: S608  # our own names
+        [*_PROBE_RUNGS, *account, *values, MIN_REPEATS],
+    )
+    return dict(sorted(rows, key=lambda row: float(row[1])))
+
+
+def _unsuccessful(journal: Database, where: ReportFilter) -> dict[str, float]:
+    """Return the sessions with a recovery that ended without success, and when the last did."""
+    incidents = sql.ReportSource("incident", 0, "ended_at", _FIELDS | {"model": "first_model"})
+    account = sorted(ACCOUNT_KINDS)
+    condition = (
+        f"session <> '' AND kind <> '' AND status IN ({placeholders(_UNSUCCESSFUL)})"
+        f" AND kind NOT IN ({placeholders(account)})"
+    )
+    clause, values = incidents.clause(where, condition=condition)
+    rows = journal.read(
+        f"SELECT session, MAX(ended_at) FROM incident{clause} GROUP BY session",  # noqa: S608  # our own names
+        [*_UNSUCCESSFUL, *account, *values],
+    )
+    return dict(rows)
 
 
 def stuck_sessions(journal: Database, where: ReportFilter) -> list[StuckSession]:
@@ -31,12 +93,12 @@ def stuck_sessions(journal: Database, where: ReportFilter) -> list[StuckSession]
     if not candidates:
         return []
     attempts = sql.ReportSource("attempt", 0, "at", {"model": "model"})
-    condition = f"session IN ({', '.join('?' * len(candidates))})"
+    condition = f"session IN ({', '.join('?' * len(candidates))}) AND {_NO_PROBE}"
     clause, values = attempts.clause(where, condition=condition)
     rows = journal.read(
         f"""SELECT session, fingerprint, MIN(kind), MIN(message), count(*), SUM(seconds), SUM(dollars), MIN(at), MAX(at)
               FROM attempt{clause} GROUP BY session, fingerprint""",  # noqa: S608  # our own names
-        [*(name for name, _ in candidates), *values],
+        [*(name for name, _ in candidates), *_PROBE_RUNGS, *values],
     )
     stuck = _worst(rows, dict(candidates), where.kind)
     return sorted(stuck, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]
