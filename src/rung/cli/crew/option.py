@@ -29,13 +29,13 @@ def open_crew_table(database: str, *, create: bool = False) -> Iterator[CrewTabl
     from rung.cli.group import UsageError
     from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable, TaskChanged
     from rung.store.crew.table import CrewTable
-    from rung.store.crew.table_patience import COMMAND_PATIENCE_SECONDS, patiently
+    from rung.store.crew.table_patience import COMMAND_PATIENCE_SECONDS
 
     def warn(text: str) -> None:
         click.echo(f"rung: {text}", err=True)
 
     try:
-        with patiently(lambda: CrewTable.open(database, create=create), warn, COMMAND_PATIENCE_SECONDS) as table:
+        with CrewTable.open(database, create=create, patience=COMMAND_PATIENCE_SECONDS, log=warn) as table:
             yield table
     except (IllegalTransition, TaskChanged) as error:
         raise UsageError(str(error)) from None

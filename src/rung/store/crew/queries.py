@@ -80,6 +80,11 @@ class CrewQueries:
             for number, about, sender, body, kind, when in self.connection.execute(f"{sql} ORDER BY id", values)
         ]
 
+    def last_message_id(self) -> int:
+        """Return the id of the newest message; 0 if there is none."""
+        ((number,),) = self.connection.execute("SELECT coalesce(max(id), 0) FROM orchestration_messages")
+        return int(number)
+
 
 def _placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))

@@ -8,6 +8,8 @@ from rung.core.domain.errors import ConfigError
 from rung.store.crew.conductor_lease import LeaseCommands
 from rung.store.crew.conductor_queries import ConductorQueries
 from rung.store.crew.connection import SqliteCrewConnection
+from rung.store.crew.patient_connection import PatientConnection
+from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +27,24 @@ class CrewTable(LeaseCommands, ConductorQueries):
         self._reconnect = reconnect
 
     @classmethod
-    def open(cls, location: str, *, create: bool = False, clock: Callable[[], float] | None = None) -> CrewTable:
-        """Open the table at a path (SQLite) or a `postgresql://` URL; `clock` simulates time, on SQLite only."""
+    def open(
+        cls,
+        location: str,
+        *,
+        create: bool = False,
+        clock: Callable[[], float] | None = None,
+        patience: float = 0.0,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> CrewTable:
+        """Open the table at a path (SQLite) or a `postgresql://` URL; `clock` simulates time, on SQLite only.
+
+        `patience` is for how many seconds it waits for a table that is away, instead of raising StoreUnavailable.
+        """
+
+        def connect_patiently(*, create: bool = False) -> CrewConnection:
+            if not patience:
+                return connect(create=create)
+            return PatientConnection(patiently(lambda: connect(create=create), log, patience), patience, log)
 
         def connect(*, create: bool = False) -> CrewConnection:
             if not str(location).startswith(("postgresql://", "postgres://")):
@@ -37,7 +55,7 @@ class CrewTable(LeaseCommands, ConductorQueries):
 
             return PostgresCrewConnection(str(location), create=create)
 
-        return cls(connect(create=create), connect)
+        return cls(connect_patiently(create=create), connect_patiently)
 
     def clone(self) -> CrewTable:
         """Open the table again, for another thread, with the fence of this one."""

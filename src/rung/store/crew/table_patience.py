@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FIRST_PAUSE_SECONDS: Final = 0.25
 MAX_PAUSE_SECONDS: Final = 5.0
-PATIENCE_SECONDS: Final = 300.0  # of a process of the crew
+PATIENCE_SECONDS: Final = 300.0  # of a conductor or a watchdog that starts or ends
+WORKER_PATIENCE_SECONDS: Final = 3_600.0  # its work goes on meanwhile
 COMMAND_PATIENCE_SECONDS: Final = 60.0  # of a command that a person waits for
 
 

@@ -20,6 +20,7 @@ from rung.core.domain.errors import (
 )
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.table import CrewTable
+from rung.store.crew.table_patience import WORKER_PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +96,7 @@ class CrewWorker:
     # -- lifecycle ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self.table = CrewTable.open(self._location)
+        self.table = CrewTable.open(self._location, patience=WORKER_PATIENCE_SECONDS)
         try:
             self._claim = self._acquire()
             if self._claim.generation > 1:
@@ -110,6 +111,12 @@ class CrewWorker:
         return self
 
     def _acquire(self) -> TaskLease:
+        try:
+            return self._claim_task()
+        except StoreUnavailable:  # away in the middle: the claim may have been written
+            return self.table.lease_of(self.session) or self._claim_task()
+
+    def _claim_task(self) -> TaskLease:
         if self._task_id is not None:
             return self.table.claim(self._task_id, self.session, self._worked_by)
         found = self.table.claim_next(self.session)
@@ -207,17 +214,25 @@ class CrewWorker:
     def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
         """Report an error; return the number of errors in the task's life."""
         self._raise_pending()
-        return self.table.report_error(self.claim, summary, body=body, report_path=report_path)
+        self._report(
+            MessageType.ERROR,
+            lambda: self.table.report_error(self.claim, summary, body=body, report_path=report_path),
+        )
+        return self.table.require_task(self.task_id).error_tries
 
     def warn_context(self, body: str) -> None:
         """Report that the context window is nearly full."""
         self._raise_pending()
-        self.table.warn_context(self.claim, body)
+        self._report(MessageType.CONTEXT_WARNING, lambda: self.table.warn_context(self.claim, body))
 
     def review(self, body: str, *, checkpoint: int, report_path: str = "") -> int:
         """Request a review; return the review cycle of this checkpoint."""
         self._raise_pending()
-        return self.table.request_review(self.claim, body, checkpoint=checkpoint, report_path=report_path)
+        self._report(
+            MessageType.REVIEW_REQUEST,
+            lambda: self.table.request_review(self.claim, body, checkpoint=checkpoint, report_path=report_path),
+        )
+        return self.table.require_task(self.task_id).review_cycles
 
     def wait_for_answer(
         self, timeout: float | None = None, *, poll: float = POLL_SECONDS, clock: Callable[[], float] = time.monotonic
@@ -232,7 +247,10 @@ class CrewWorker:
                 raise TimeoutError(f"{self.task_id}: no reply within {timeout:g} s")
             self._finished.wait(poll)
         replies = [message for message in self.messages() if message.from_session == CONDUCTOR]
-        self.table.resume(self.claim)
+        try:
+            self.table.resume(self.claim)
+        except StoreUnavailable:  # away in the middle; a task that has resumed may resume again
+            self.table.resume(self.claim)
         return ConductorReply(state, replies[-1].message if replies else "")
 
     def instructions(self) -> str:
@@ -248,13 +266,23 @@ class CrewWorker:
     def complete(self, body: str = "", *, report_path: str = "") -> None:
         """Complete the task; requires an approved review."""
         self._raise_pending()
-        self.table.complete(self.claim, body, report_path=report_path)
+        self._report(MessageType.COMPLETION, lambda: self.table.complete(self.claim, body, report_path=report_path))
         self._finished.set()
 
     def hand_off(self, body: str, *, report_path: str = "") -> None:
         """Stop, and leave a handoff for the next worker."""
-        self.table.hand_off(self.claim, body, report_path=report_path)
+        self._report(MessageType.HANDOFF, lambda: self.table.hand_off(self.claim, body, report_path=report_path))
         self._finished.set()
+
+    def _report(self, kind: MessageType, write: Callable[[], object]) -> None:
+        """Write a report, also if the table goes away meanwhile: once, because the outcome of a lost commit is unknown."""
+        before = self.table.last_message_id()
+        try:
+            write()
+        except StoreUnavailable:
+            said = self.table.messages(self.task_id, after=before, types=(kind,))
+            if not any(message.from_session == self.session for message in said):
+                write()
 
     def _raise_pending(self) -> None:
         """Raise the error that the heartbeat thread received."""

@@ -103,14 +103,12 @@ class WorkerCommands(PoolQueries):
         """Run the guarded claim statement; return None if it changed no row."""
         if not self.connection.execute(_CLAIM, [session, worked_by or f"worker-{task_id}", task_id]):
             return None
-        task = self.require_task(task_id)
-        return TaskLease(
-            task_id=task_id,
-            session=session,
-            generation=task.generation,
-            worked_by=task.worked_by,
-            instruction_path=task.instruction_path,
-        )
+        return _lease(self.require_task(task_id))
+
+    def lease_of(self, session: str) -> TaskLease | None:
+        """Return the lease of a session that has claimed a task and works on it, or None."""
+        found = self._tasks(f"{IS_WORKER_SQL} AND session_id = ? AND state = ?", [session, TaskState.WORKING])
+        return _lease(found[0]) if found else None
 
     def _record_blocked(self, task: TaskRow, session: str) -> None:
         why = _blocked_reason(task, session)
@@ -267,6 +265,16 @@ class WorkerCommands(PoolQueries):
             [task_id, sender, body, str(type)],
         )
         return int(number)
+
+
+def _lease(task: TaskRow) -> TaskLease:
+    return TaskLease(
+        task_id=task.task_id,
+        session=task.session_id,
+        generation=task.generation,
+        worked_by=task.worked_by,
+        instruction_path=task.instruction_path,
+    )
 
 
 def _report_column(path: str) -> dict[str, str]:
