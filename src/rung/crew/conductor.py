@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.crew.contract import CLAIMABLE, TaskState
 from rung.core.domain.errors import StoreUnavailable
 from rung.crew import message_handlers, worker_supervision
+from rung.crew.blocked_claims import handle_blocked_claims
 from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY, dispatch
 from rung.crew.instruction_writing import ensure_instructions
 from rung.crew.pool_control import blocked_pools
@@ -60,12 +61,7 @@ class Conductor:
                 self._handle(task)
             handled += 1
         self._mend_instructions()
-        for fallback in self.crew.table.fallbacks():
-            if fallback.task_id not in self.crew.unusable:
-                with self.crew.isolated(fallback):
-                    message_handlers.handle_blocked_claim(self.crew, fallback)
-                handled += 1
-        return handled
+        return handled + handle_blocked_claims(self.crew)
 
     def supervise_and_dispatch(self) -> int:
         """Evict unhealthy workers and launch workers for ready tasks. Return the number of actions."""

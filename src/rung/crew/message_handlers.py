@@ -1,4 +1,4 @@
-"""Handlers for workers' messages: errors, context warnings, review requests, completions and blocked claims."""
+"""Handlers for workers' messages: errors, context warnings, review requests and completions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from rung.core.classify.classifier import classify
 from rung.core.crew.context_warning import ContextDecision, ContextReport, assess_context
 from rung.core.crew.contract import (
     ASKS_PREFIX,
-    CLAIMABLE,
-    CONDUCTOR,
     CONTEXT_WARNING,
-    FALLBACK_PREFIX,
     MessageType,
     TaskState,
 )
@@ -38,7 +35,6 @@ from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
 from rung.crew.subagent import ask
 from rung.engine.local_zone import local_zone
-from rung.store.crew.briefing import briefing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,33 +167,6 @@ def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
     history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
     crew.table.update_columns(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")
-
-
-def handle_blocked_claim(crew: ConductorContext, fallback: TaskRow) -> None:
-    """Remove the fallback row of a session whose claim failed, and end that session's process.
-
-    If the task is claimable nevertheless, its instruction is sent again; after a second blocked claim the task is
-    escalated.
-    """
-    session = fallback.session_id or fallback.task_id.removeprefix(FALLBACK_PREFIX)
-    process = next((one for one in crew.table.processes() if one.session_id == session), None)
-    task_id = process.task_id if process is not None else _task_of_blocked_claim(crew, session)
-    task = crew.table.task(task_id) if task_id else None
-    if process is not None and (task is None or task.session_id != session):
-        crew.terminate(process.task_id)
-    crew.table.delete_fallback(session)
-    if task is None or task.state not in CLAIMABLE:
-        return
-    blocked = crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))
-    if len(blocked) > 1 and not task.outcome:
-        crew.escalate(task, "the task is claimable, but two claims of it were blocked; find out what blocks them")
-        return
-    crew.table.post_message(task.task_id, CONDUCTOR, briefing_of(crew.table, task).body(), MessageType.INSTRUCTION)
-
-
-def _task_of_blocked_claim(crew: ConductorContext, session: str) -> str:
-    blocked = crew.table.messages(types=(MessageType.CLAIM_BLOCKED,))
-    return next((message.task_id for message in reversed(blocked) if message.from_session == session), "")
 
 
 def newest_message(crew: ConductorContext, task: TaskRow, message_type: MessageType) -> CrewMessageRow | None:
