@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: incidents bench-concurrency failover walls clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew outage-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: incidents bench-concurrency failover walls clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -181,6 +181,10 @@ storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, three 
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
 	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/crew/test_storm.py || exit 1; done
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
+
+crew-demo: $(VENV)/.ready page  ## run three real Claude Code agents as a crew before a failing provider, and take screenshots of the dashboard
+	@$(BIN)/python scripts/find_chromium.py --install
+	@$(BIN)/python -m bench.crew.claude_crew $(DEMO)
 
 outage-crew: $(VENV)/.ready  ## run crews of eight through a plan limit of five hours, an overload and kill -9, in simulated time; OUTAGE="--real 90" adds real processes
 	@$(BIN)/python -m bench.crew.outage $(OUTAGE)

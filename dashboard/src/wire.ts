@@ -678,6 +678,7 @@ export interface TaskDetail {
   stale: boolean;
   progress: string;
   errorTries: number;
+  warnings: number;
   redispatches: number;
   needsPerson: boolean;
   note: string;
@@ -690,7 +691,6 @@ export interface TaskDetail {
   generation: number;
   checkpoint: number | null;
   reviewCycles: number;
-  warnings: number;
   lastError: string;
   reportPath: string;
   startedAt: number | null;
@@ -714,6 +714,7 @@ export interface TaskOut {
   stale: boolean;
   progress: string;
   errorTries: number;
+  warnings: number;
   redispatches: number;
   needsPerson: boolean;
   note: string;

@@ -107,6 +107,8 @@ def test_a_successor_is_told_from_its_predecessor(
     expect(page.locator(".messages li", has_text="Done by second-session")).to_contain_text("worker 2")
     expect(page.get_by_role("region", name="Workers")).to_contain_text("worker 2")
     expect(page.locator(".facts")).to_contain_text("Context warnings")
+    page.goto(crew.url("/crew"))
+    expect(page.locator(".task-card", has_text="waits")).to_contain_text("2 context warnings")
 
 
 def table_claim(table: CrewTable, name: str) -> TaskLease:

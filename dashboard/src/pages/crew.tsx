@@ -146,6 +146,7 @@ function TaskCard({ row }: { row: TaskOut }) {
           {row.heartbeatAt !== null ? <span class={row.stale ? "overdue" : ""}><Ago at={row.heartbeatAt} /></span> : null}
         </span>
       ) : null}
+      {row.warnings > 0 ? <span class="small muted">{plural(row.warnings, "context warning")}</span> : null}
       {row.errorTries > 0 ? <span class="small overdue">{plural(row.errorTries, "error")} so far</span> : null}
     </a>
   );

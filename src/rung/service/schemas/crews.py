@@ -60,6 +60,7 @@ class TaskOut(ApiModel):
     stale: bool
     progress: str
     error_tries: int
+    warnings: int
     redispatches: int
     needs_person: bool
     note: str
@@ -104,7 +105,6 @@ class TaskDetail(TaskOut):
     generation: int
     checkpoint: int | None
     review_cycles: int
-    warnings: int
     last_error: str
     report_path: str
     started_at: float | None
