@@ -10,6 +10,7 @@ import pytest
 from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
 from rung.core.crew.liveness import RestartLimits
 from rung.crew.shutdown import shut_down
+from rung.store.crew.operator_commands import OperatorReply, reply_to_task
 from tests.crew.simulated import World
 from tests.crew.stormy_worker import review
 
@@ -41,10 +42,10 @@ def said(world: World, kind: MessageType) -> list[str]:
     return [message.message for message in world.table.messages("task-01", types=(kind,))]
 
 
-def test_five_corrections_for_life_then_the_plan(world: World) -> None:
-    """The sixth error gets no fix, also across sessions; without another plan the task is escalated."""
+def test_the_fifth_error_goes_to_the_plan(world: World) -> None:
+    """Four fixes for life, also across sessions; the fifth error gets none, and without another plan it is escalated."""
     claim = claimed(world)
-    for n in range(1, 7):
+    for n in range(1, 6):
         if n == 4:  # another session, which the contract's counter begins anew for
             world.table.hand_off(claim, "enough")
             world.conductor.handle_pending()
@@ -52,18 +53,19 @@ def test_five_corrections_for_life_then_the_plan(world: World) -> None:
             assert task(world).retry_count == 0
         world.table.report_error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle_pending()
-        if n < 6:
+        if n < 5:
             assert task(world).state is TaskState.FIX_PROPOSED
             assert said(world, MessageType.FIX_PROPOSAL)[-1].startswith(f"FIX PROPOSAL (Retry {n}/5)")
             world.table.resume(claim)
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
+    assert len(said(world, MessageType.FIX_PROPOSAL)) == 4
     assert (world.place / "runtime" / "blocker-report-r1.md").exists()
 
 
 def test_corrections_of_earlier_incidents_count(world: World) -> None:
     """An approved review closes the incident; the next one of the task has only the remaining fixes."""
     claim = claimed(world)
-    for n in range(1, 7):
+    for n in range(1, 6):
         if n in (3, 5):
             world.table.request_review(claim, review(0), checkpoint=n)
             world.conductor.handle_pending()
@@ -71,10 +73,72 @@ def test_corrections_of_earlier_incidents_count(world: World) -> None:
             world.table.resume(claim)
         world.table.report_error(claim, f"ImportError: No module named foo{n}")
         world.conductor.handle_pending()
-        if n < 6:
+        if n < 5:
             assert task(world).state is TaskState.FIX_PROPOSED
             world.table.resume(claim)
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
+
+
+def test_an_investigated_error_is_one_of_the_five(world: World) -> None:
+    """No fix is proposed for the fifth error if one of the four before was investigated."""
+    claim = claimed(world)
+    for n in range(1, 6):
+        world.table.report_error(claim, "a deadlock" if n == 1 else f"ImportError: No module named foo{n}")
+        world.conductor.handle_pending()
+        if n == 1:  # otherwise the next error goes straight up from there
+            world.table.request_review(claim, review(0), checkpoint=1)
+            world.conductor.handle_pending()
+        if n < 5:
+            world.table.resume(claim)
+    assert len(said(world, MessageType.FIX_PROPOSAL)) == 4
+    assert task(world).outcome == "escalated"
+
+
+def test_the_count_of_the_worker_is_looked_at(world: World) -> None:
+    """An error with `retry_count` at 5 gets no fix, even if the table has seen fewer errors."""
+    claim = claimed(world)
+    world.table.connection.execute("UPDATE orchestration_tasks SET retry_count = 4 WHERE task_id = 'task-01'")
+    world.table.report_error(claim, "ImportError: No module named foo")
+    assert (task(world).retry_count, task(world).error_tries) == (5, 1)
+    world.conductor.handle_pending()
+    assert said(world, MessageType.FIX_PROPOSAL) == []
+    assert task(world).outcome == "escalated"
+
+
+@pytest.mark.parametrize("with_hand_over", [False, True])
+@pytest.mark.parametrize("in_error", [False, True])
+def test_a_worker_that_leaves_after_its_fifth_error_is_not_replaced(
+    world: World, in_error: bool, with_hand_over: bool
+) -> None:
+    """A worker that exits when its corrections are spent leaves its task to the replanner, not to a successor."""
+    claim = claimed(world)
+    for n in range(1, 5):
+        world.table.report_error(claim, f"ImportError: No module named foo{n}")
+        world.conductor.handle_pending()
+        world.table.resume(claim)
+    if in_error or with_hand_over:
+        world.table.report_error(claim, "ImportError: No module named foo5")
+    if with_hand_over:
+        world.table.hand_off(claim, "HANDOFF: five tries are spent")
+    else:
+        world.table.connection.execute(
+            "UPDATE orchestration_tasks SET state = 'exited', retry_count = 5 WHERE task_id = 'task-01'"
+        )
+    world.conductor.handle_pending()
+    assert (task(world).state, task(world).outcome, task(world).redispatches) == (TaskState.EXITED, "escalated", 0)
+    assert (world.place / "runtime" / "blocker-report-r1.md").exists()
+
+
+def test_a_hand_over_after_a_persons_fix_has_a_successor(world: World) -> None:
+    """A worker that a person has helped after its fifth error hands over like any other."""
+    claim = claimed(world)
+    world.table.connection.execute("UPDATE orchestration_tasks SET retry_count = 4 WHERE task_id = 'task-01'")
+    world.table.report_error(claim, "ImportError: No module named foo")
+    reply_to_task(world.table, "task-01", "it is in the other folder", OperatorReply.FIX)
+    world.table.resume(claim)
+    world.table.hand_off(claim, "HANDOFF: the context is full")
+    world.conductor.handle_pending()
+    assert (task(world).open_for_claim, task(world).outcome) == (True, "")
 
 
 def test_a_workers_exit_code_names_its_error(world: World) -> None:

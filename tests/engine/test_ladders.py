@@ -207,10 +207,10 @@ def test_model_context_limit_goes_up(world: World) -> None:
 
 
 def test_crew(world: World) -> None:
-    """On `crew` a worker's error is fixed five times and replanned three times; then an operator is asked."""
+    """On `crew` a worker's error is fixed four times and replanned three times; then an operator is asked."""
     policy = rung.policy("crew", report="")
     outcome = world.recover(Script(trouble("tool_error")), ASK, policy=policy)
-    assert climbed(outcome, policy) == ["fix"] * 5 + ["replan"] * 3 + ["person"]
+    assert climbed(outcome, policy) == ["fix"] * 4 + ["replan"] * 3 + ["person"]
     assert outcome.status == "blocked"
 
 

@@ -27,7 +27,7 @@ HANDLERS: Final[Mapping[TaskState, Callable[[ConductorContext, TaskRow], Asking[
     TaskState.ERROR: message_handlers.handle_error,
     TaskState.NEEDS_REVIEW: message_handlers.handle_review,
     TaskState.COMPLETE: message_handlers.handle_completion,
-    TaskState.EXITED: worker_supervision.redispatch,
+    TaskState.EXITED: message_handlers.handle_exit,
 }
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from rung.core.classify.classifier import classify
 from rung.core.crew.context_warning import ContextDecision, ContextReport, assess_context
 from rung.core.crew.contract import (
+    ANSWER_MESSAGES,
     ASKS_PREFIX,
     CONTEXT_WARNING,
     MessageType,
     TaskState,
 )
+from rung.core.crew.corrections import corrections_spent, leaves_for_replanner
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
 from rung.core.crew.evidence import NOBODY_CHECKED
 from rung.core.crew.pool import PARKED_PREFIX
@@ -34,6 +36,7 @@ from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
 from rung.crew.subagent import ask
+from rung.crew.worker_supervision import redispatch
 from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
@@ -74,14 +77,14 @@ def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, repo
     """Record the failure and act on the ladder's decision: fix, investigate, replan, or ask a person."""
     no_progress = crew.recoveries.makes_no_progress(task, failure)
     decision, history = crew.recoveries.record_failure(task, failure)
-    error = WorkerError(task=task, failure=failure, report=report, tries=task.error_tries, no_progress=no_progress)
+    error = WorkerError(task=task, failure=failure, report=report, tries=task.errors, no_progress=no_progress)
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         investigates = decision.action is Action.INVESTIGATE
         question = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
         with _kept_if_dropped(crew, task, history):
             proposal = yield from ask(crew, task, question)
         if proposal is not None:
-            body = proposal.body(task.error_tries) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
+            body = proposal.body(task.errors) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
             crew.table.reply(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
@@ -167,6 +170,33 @@ def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
     history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
     crew.table.update_columns(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")
+
+
+def handle_exit(crew: ConductorContext, task: TaskRow) -> Asking[None]:
+    """Give the task to another worker, or to the replanner if its worker left because its corrections are spent."""
+    if task.note.startswith(PARKED_PREFIX) or not _leaves_for_replanner(crew, task):
+        redispatch(crew, task)
+        return
+    crew.terminate(task.task_id)
+    yield from replan(crew, task, f"its worker left after error {task.errors}: {task.last_error}")
+
+
+def _leaves_for_replanner(crew: ConductorContext, task: TaskRow) -> bool:
+    if not corrections_spent(task.errors):
+        return False
+    newest = {message.message_type: message for message in crew.table.messages(task.task_id)}
+    own = {
+        kind: message.id if message.from_session == task.session_id else 0
+        for kind, message in newest.items()
+        if kind in (MessageType.ERROR, MessageType.HANDOFF)
+    }
+    return leaves_for_replanner(
+        task.errors,
+        error=own.get(MessageType.ERROR, 0),
+        answer=max((newest[kind].id for kind in ANSWER_MESSAGES if kind in newest), default=0),
+        handoff=own.get(MessageType.HANDOFF, 0),
+        left_by_itself=not task.note,
+    )
 
 
 def newest_message(crew: ConductorContext, task: TaskRow, message_type: MessageType) -> CrewMessageRow | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rung.core.crew.corrections import SPENT_REASON, corrections_spent
 from rung.core.crew.error_triage import no_progress
 from rung.core.domain import events as ev
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.incident import Incident
-from rung.core.domain.ladder import RungScope
+from rung.core.domain.ladder import Action, RungScope
 from rung.core.domain.request import Request
 from rung.engine.external_loop import ExternalRecovery
 
@@ -38,8 +39,13 @@ class TaskRecoveries:
     log: Callable[[str], None] = lambda _: None
 
     def record_failure(self, task: TaskRow, failure: Failure) -> tuple[ev.Decision, EventsJson]:
-        """Return the decision on a failure of the task's worker, and the incident's events to store with it."""
+        """Return the decision on a failure of the task's worker, and the incident's events to store with it.
+
+        When the corrections of the task's life are spent, the ladder goes on above the fixes.
+        """
         recovery = self._recovery(task)
+        if corrections_spent(task.errors):
+            recovery.skip_rung(Action.FIX, SPENT_REASON)
         decision = recovery.failed(failure, close=False)
         return decision, [to_json(event) for event in recovery.events]
 
@@ -63,7 +69,7 @@ class TaskRecoveries:
 
         The task is the session: errors of earlier incidents count as tries on the rungs with session scope.
         """
-        earlier = max(0, task.error_tries - 1)
+        earlier = max(0, task.errors - 1)
         rungs = self.policy.ladder.rungs
         return ExternalRecovery(
             self.policy,

@@ -148,6 +148,12 @@ class ExternalRecovery:
         """Record a failed attempt without making a decision."""
         self._append(self._attempt_failed(error, self._now()))
 
+    def skip_rung(self, name: str, reason: str) -> None:
+        """Record that the rung of this name cannot be taken any more. Done once."""
+        index = self.policy.ladder.index(name)
+        if index not in self.incident.exhausted:
+            self._append(ev.Skipped(self._now(), index, reason))
+
     def record_decision(self, decision: ev.Decision) -> None:
         """Record a decision that was made and carried out elsewhere."""
         self._append(ev.Decided(self._now(), decision))

@@ -37,7 +37,7 @@ AT_MOST: dict[str, dict[str, tuple[int, int | None]]] = {
         "unattended": (17, 86400),
     },
     "model": {"default": (12, 3600), "conservative": (6, 3600), "aggressive": (21, 7200), "unattended": (12, 86400)},
-    "crew": {"default": (11, None), "conservative": (6, None), "aggressive": (11, None), "unattended": (11, 86400)},
+    "crew": {"default": (10, None), "conservative": (6, None), "aggressive": (10, None), "unattended": (10, 86400)},
 }
 
 
@@ -107,10 +107,10 @@ def test_unattended(name: str) -> None:
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_helper(name: str) -> None:
-    """Helper: a conductor's own helpers get three fixes where its workers get five; all else is as it was."""
+    """Helper: a conductor's own helpers get three fixes where its workers get four; all else is as it was."""
     policy, default = preset(name, "helper"), preset(name)
     assert [rung.tries for rung in policy.ladder.rungs if rung.action is Action.FIX] == [3] * (name == "crew")
-    assert policy.with_tries(Action.FIX, 5) == default.replace(name="helper")
+    assert policy.with_tries(Action.FIX, 4) == default.replace(name="helper")
 
 
 @pytest.mark.parametrize("name", LADDERS)

@@ -43,7 +43,7 @@ RUNGS: dict[str, list[Row]] = {
         ("surface", 1, None),
     ],
     "crew": [
-        ("fix", 5, None),
+        ("fix", 4, None),
         ("investigate", 1, None),
         ("replan", 3, None),
         ("person", 1, None),

@@ -135,3 +135,14 @@ def test_tasks_are_found_by_state_and_text(table: CrewTable) -> None:
     assert [row.task_id for row in board.load_page(table, 9, states=(TaskState.WORKING,)).tasks] == ["task_02"]
     with pytest.raises(ConfigError, match="cursor"):
         board.load_page(table, 9, after="nonsense")
+
+
+def test_an_error_is_not_approved(table: CrewTable) -> None:
+    """Approving an error is refused with the replies that are legal; a context warning may be approved."""
+    claim = task(table, TaskState.ERROR)
+    with pytest.raises(IllegalTransition, match=r"task-01 reports an error.*legal here: tell, fix, exit"):
+        reply_to_task(table, "task-01", "fine", OperatorReply.APPROVE)
+    reply_to_task(table, "task-01", "so", OperatorReply.FIX)
+    assert claim is not None
+    table.warn_context(claim, "Context Usage: 70%")
+    assert reply_to_task(table, "task-01", "go on", OperatorReply.APPROVE).state is TaskState.REVIEW_APPROVED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
-from rung.core.crew.contract import MessageType, TaskState
+from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
 from rung.core.domain.errors import ClaimBlocked, ConfigError, IllegalTransition, LeaseExpired, NoTaskAvailable
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
@@ -138,6 +138,18 @@ def test_its_next_word_says_what_the_beat_was_told(table: CrewTable, place: str,
     found = table.require_task(task)
     assert (found.state, found.session_id, found.error_tries) == (TaskState.WORKING, "s2", 0)
     assert [message.message_type for message in table.messages(task)] == ["instruction"]
+
+
+def test_a_pause_and_its_end_are_no_answer(table: CrewTable, place: str, task: str) -> None:
+    """What the conductor tells all workers after its fix does not take the place of the fix."""
+    with rung.crew.CrewWorker(place, task, session="s1") as worker:
+        worker.error("no module named parser")
+        row = table.require_task(task)
+        table.reply(row, TaskState.FIX_PROPOSED, "FIX PROPOSAL: import it", MessageType.FIX_PROPOSAL)
+        for text in ("PAUSE: the plan is being changed", "RESUME: the plan stays as it is"):
+            table.post_message(task, CONDUCTOR, text, MessageType.EMERGENCY)
+        assert worker.wait_for_answer(30, poll=QUICK).text == "FIX PROPOSAL: import it"
+        worker.hand_off("HANDOFF: enough")
 
 
 def test_nobody_answers(table: CrewTable, place: str, task: str) -> None:

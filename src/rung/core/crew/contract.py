@@ -109,6 +109,8 @@ REPORTS: Final = {
     TaskState.NEEDS_REVIEW: (MessageType.REVIEW_REQUEST,),
     TaskState.ERROR: (MessageType.ERROR, MessageType.CONTEXT_WARNING),
 }
+# Messages that answer an error, a context warning or a review request.
+ANSWER_MESSAGES: Final = (MessageType.APPROVAL, MessageType.FIX_PROPOSAL, MessageType.REJECTION)
 # Messages that only the conductor and a person may send.
 CONDUCTOR_ONLY_MESSAGES: Final = (
     MessageType.APPROVAL,

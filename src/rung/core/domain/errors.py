@@ -43,6 +43,7 @@ Signals inside one package, never seen by a caller:
     RequestRejected              gateway/keys: a request is rejected before it is forwarded
     BodyTooLarge, ClientDisconnected, BodyTimeout    gateway/app: reading a request body failed
     TomlError                    core/text/toml_document: a document is no TOML or exceeds a limit
+    HelperCancelled              crew/helper_runs: the answer of a helper is no longer wanted
     HookTimeout                  hooks/crash_log: a hook's time limit
     ApiProblem                   service/problems: becomes an HTTP error response
     UsageError                   cli/group: becomes one line on stderr and exit code 2

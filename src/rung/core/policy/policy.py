@@ -303,7 +303,7 @@ def _unattended(policy: Policy) -> Policy:
 
 
 def _helper(policy: Policy) -> Policy:
-    """Return a policy for the helpers of a crew's conductor: three fixes instead of five."""
+    """Return a policy for the helpers of a crew's conductor: three fixes."""
     return policy.with_tries(Action.FIX, 3)
 
 
@@ -330,7 +330,7 @@ TEMPLATE_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "conservative": "Few attempts, long waits; a person approves a more expensive model.",
         "aggressive": "Many attempts, short waits; long retry-after hints are waited for.",
         "unattended": "For runs without a person: waits are long, and a question ends the run as blocked, with a report.",
-        "helper": "For the helpers of a crew's conductor: three fixes instead of a worker's five.",
+        "helper": "For the helpers of a crew's conductor: three fixes instead of a worker's four.",
         "off": "No recovery: the first failure goes to the ladder's last rung.",
     }
 )

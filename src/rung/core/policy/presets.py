@@ -148,7 +148,8 @@ CREW: Final = Ladder(
     about="A conductor's workers.",
     rungs=(
         # The session is the task: the conductor opens each incident with the fixes used in the task's earlier ones.
-        Rung(action=Action.FIX, tries=5, scope=RungScope.SESSION),
+        # Four: the fifth error of a task gets no further fix.
+        Rung(action=Action.FIX, tries=4, scope=RungScope.SESSION),
         Rung(action=Action.INVESTIGATE, tries=1, spent_with="fix"),
         Rung(action=Action.REPLAN, tries=3),
         Rung(action=Action.ASK, name="person", tries=1),

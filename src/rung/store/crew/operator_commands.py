@@ -73,6 +73,11 @@ def reply_to_task(
         table.post_message(task_id, PERSON, body, MessageType.INSTRUCTION)
         return task
     effect = _REPLY_EFFECTS[reply]
+    if _approves_error(task, reply):
+        raise IllegalTransition(
+            f"{task_id} reports an error, and approve answers a review or a context warning; legal here:"
+            f" {', '.join(allowed_replies(task))}"
+        )
     if effect.to is task.state:
         raise IllegalTransition(illegal_transition_message(task.state).removeprefix("rung: "))
     if reopens(task, effect.to):
@@ -104,7 +109,13 @@ def allowed_replies(task: TaskRow) -> tuple[OperatorReply, ...]:
         if move.by is Actor.CONDUCTOR and guards.get(move.guard, False)
     }
     always = () if task.state is TaskState.COMPLETE else (OperatorReply.TELL,)
-    return (*always, *(reply for reply, effect in _REPLY_EFFECTS.items() if effect.to in after))
+    legal = (reply for reply, effect in _REPLY_EFFECTS.items() if effect.to in after)
+    return (*always, *(reply for reply in legal if not _approves_error(task, reply)))
+
+
+def _approves_error(task: TaskRow, reply: OperatorReply) -> bool:
+    """Return whether an error would be approved. The table allows it, because context warnings are errors, too."""
+    return reply is OperatorReply.APPROVE and task.state is TaskState.ERROR and task.last_error != WARNING
 
 
 def request_stop(table: CrewTable, why: str, *, hand_over: bool = False) -> None:

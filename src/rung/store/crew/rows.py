@@ -73,6 +73,11 @@ class TaskRow:
     problem: str = ""  # why the row cannot be used; empty if it can
 
     @property
+    def errors(self) -> int:
+        """Return the errors of the task's life: the table's count, or its worker's if that one is larger."""
+        return max(self.error_tries, self.retry_count)
+
+    @property
     def is_stale(self) -> bool:
         """Return whether the heartbeat is missing or older than `stale_after`."""
         return self.heartbeat_age is None or self.heartbeat_age > self.stale_after

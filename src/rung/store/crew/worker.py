@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from rung.core.crew.contract import CONDUCTOR, HEARTBEAT_SECONDS, MessageType, TaskState
+from rung.core.crew.contract import ANSWER_MESSAGES, CONDUCTOR, HEARTBEAT_SECONDS, MessageType, TaskState
 from rung.core.crew.handoff import ArtifactPresence, Handoff, Resumption, compare_with_table, handoff_kind
 from rung.core.domain.errors import (
     ConfigError,
@@ -246,7 +246,7 @@ class CrewWorker:
             if until is not None and clock() >= until:
                 raise TimeoutError(f"{self.task_id}: no reply within {timeout:g} s")
             self._finished.wait(poll)
-        replies = [message for message in self.messages() if message.from_session == CONDUCTOR]
+        replies = [message for message in self.messages(*ANSWER_MESSAGES) if message.from_session == CONDUCTOR]
         try:
             self.table.resume(self.claim)
         except StoreUnavailable:  # away in the middle; a task that has resumed may resume again
