@@ -77,7 +77,7 @@ def acts(journal: Journal, **spending: Any) -> ManualRetries:
 def again(journal: Journal, choice: RetryChoice, session: str = SESSION) -> Any:
     """Retry a session as a person does; return the result that the page shows."""
     retries = acts(journal)
-    name = retries.carry_out(retries.plan(session, choice, "ada"), choice, is_waiting=False)
+    name = retries.carry_out(retries.plan(session, choice, "ada"), choice)
     result = wait_until(lambda: journal.runs.received(f"result/{name}"))
     assert journal.flush()
     return {"incident": name, **result}
@@ -219,5 +219,5 @@ def test_a_model_that_costs_more_is_estimated_from_the_sessions_tokens(journal: 
         planned = acts(journal, prices=prices).plan(SESSION, RetryChoice("model", model="large"), "ada")
         small = (used.tokens_in * 1.0 + used.tokens_out * 5.0) / 1e6
         assert planned.must_confirm
-        assert planned.estimate.total == pytest.approx(5 * small)
-        assert planned.estimate.difference == pytest.approx(4 * small)
+        assert planned.quote.estimate.total == pytest.approx(5 * small)
+        assert planned.quote.estimate.difference == pytest.approx(4 * small)

@@ -24,6 +24,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "pipeline": ("run.pipeline", "Run a pipeline of agents, each stage recovered on its own."),
     "gateway": ("serve.gateway", "Run the gateway: recovery for any agent, by changing one URL."),
     "resume": ("journal.resume", "Resume runs that a crash interrupted."),
+    "retry": ("retry.retry", "Retry a session that failed, with its error as context."),
+    "escalate": ("retry.escalate", "Switch a session to a more capable model."),
     "classify": ("classify.classify", "Classify a failure: its kind, and whether a retry can help."),
     "detect": ("classify.detect", "Detect loops, stalls and bad outputs."),
     "hooks": ("serve.hooks", "Install hooks into the coding agent you use."),

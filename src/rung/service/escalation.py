@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.manual_retry import find_session
+from rung.service.spending import Quote
 from rung.store.queries.incidents import open_incidents
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
-    from rung.core.policy.call_costs import CostEstimate
     from rung.core.policy.policy import Policy
     from rung.service.replay import Replayers
     from rung.store.journal.journal import Journal
@@ -24,10 +24,7 @@ class PlannedEscalation(NamedTuple):
 
     session: str
     project: str
-    from_model: str
-    to_model: str
-    estimate: CostEstimate
-    budget_left: float | None
+    quote: Quote
 
 
 class ManualEscalations:
@@ -45,24 +42,17 @@ class ManualEscalations:
         to = to_model or _next_model(policy, row.model)
         estimate = self._spending.estimate(row, policy, row.model, to, 0)
         left = self._spending.check(session, row.project, to, estimate)
-        return PlannedEscalation(session, row.project, row.model, to, estimate, left)
+        return PlannedEscalation(session, row.project, Quote(row.model, to, estimate, left))
 
     def carry_out(self, planned: PlannedEscalation, by: str) -> None:
         """Switch the session from its next call; open recoveries go on at once with the new model."""
-        session, to = planned.session, planned.to_model
-        self._spending.order(session, session, planned.project, planned.estimate.total or 0.0)
+        session, to = planned.session, planned.quote.to_model
+        self._spending.order(session, session, planned.project, planned.quote.estimate.total or 0.0)
         self.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
         for incident in open_incidents(self.journal, session):
             order = Intervention(InterventionType.RETRY, by, to)
             self.journal.runs.send(f"order/{incident}", order._asdict())
-        detail = {
-            "from_model": planned.from_model,
-            "to_model": to,
-            "cost_estimate": planned.estimate.total,
-            "cost_difference": planned.estimate.difference,
-            "budget_left": planned.budget_left,
-            "reason": "manual",
-        }
+        detail = {**planned.quote.fields(), "reason": "manual"}
         record_audit(self.journal, by, "escalate", f"session/{session}", detail)
 
 

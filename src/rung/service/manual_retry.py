@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.domain import events as ev
 from rung.core.policy.policy import Confirm
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.replay import error_context, load_incident, original_request
-from rung.service.spending import unknown_price
+from rung.service.spending import Quote, unknown_price
 from rung.store.queries import listing
 from rung.store.queries.incidents import incident_to_retry
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
-    from rung.core.domain.events import Event
+    from collections.abc import Sequence
+
     from rung.core.domain.incident import Incident
     from rung.core.policy.call_costs import CostEstimate
     from rung.core.policy.policy import Policy
@@ -28,16 +30,13 @@ MODES: Final = ("plain", "context", "model", "prompt")
 
 
 class PlannedRetry(NamedTuple):
-    """A retry before it is made: its models, its cost, what is left of the budget, and whether a person must confirm it."""
+    """A retry before it is made: what it costs, and whether a person must confirm that."""
 
     incident: Incident
-    events: list[Event]
+    events: list[ev.Event]
     policy: Policy
     intervention: Intervention
-    from_model: str
-    to_model: str
-    estimate: CostEstimate
-    budget_left: float | None
+    quote: Quote
     must_confirm: bool
 
 
@@ -49,7 +48,7 @@ class ManualRetries:
         self.policies = policies
         self.replayers = replayers
 
-    def incident(self, session: str) -> tuple[Incident, list[Event]]:
+    def incident(self, session: str) -> tuple[Incident, list[ev.Event]]:
         """Return the incident to retry, with its events: the open one, else the last with a failure, else the last."""
         find_session(self.journal, session)
         incident = incident_to_retry(self.journal, session)
@@ -69,10 +68,9 @@ class ManualRetries:
         left = self.replayers.spending.check(session, incident.terms.project, other, estimate)
         if left is not None and other and estimate.total is None:
             raise unknown_price(other)
-        return PlannedRetry(
-            incident, events, policy, intervention, from_model, to_model, estimate, left,
-            _must_confirm(policy, from_model, to_model, estimate),
-        )  # fmt: skip
+        quote = Quote(from_model, to_model, estimate, left)
+        must_confirm = _must_confirm(policy, from_model, to_model, estimate)
+        return PlannedRetry(incident, events, policy, intervention, quote, must_confirm)
 
     def estimate(self, row: SessionRow, incident: Incident, policy: Policy, model: str) -> tuple[str, CostEstimate]:
         """Return the model that a retry begins on, and the estimate of the retry on this model (empty: on the same)."""
@@ -82,15 +80,15 @@ class ManualRetries:
             row, policy, here, model or here, self.replayers.size_of(incident)
         )
 
-    def carry_out(self, planned: PlannedRetry, choice: RetryChoice, *, is_waiting: bool) -> str:
+    def carry_out(self, planned: PlannedRetry, choice: RetryChoice) -> str:
         """Make the retry; return the id of its incident. An open incident goes on, an ended one is made again."""
         incident, intervention, spending = planned.incident, planned.intervention, self.replayers.spending
         session, project = incident.terms.session, incident.terms.project
         name = incident.id
         if incident.status is None:
-            if is_waiting:
+            if _is_asking(planned.events):
                 raise ApiProblem(409, "the recovery waits for an answer to its question: answer it instead")
-            spending.order(name, session, project, planned.estimate.total or 0.0)
+            spending.order(name, session, project, planned.quote.estimate.total or 0.0)
             self.journal.runs.send(f"order/{name}", intervention._asdict())
         else:
             name = self.replayers.start(incident, intervention, planned.policy, choice)
@@ -98,10 +96,7 @@ class ManualRetries:
             "mode": choice.mode,
             "incident": incident.id,
             "model": intervention.model,
-            "from_model": planned.from_model,
-            "to_model": planned.to_model,
-            "cost_estimate": planned.estimate.total,
-            "cost_difference": planned.estimate.difference,
+            **planned.quote.fields(),
             "reason": "manual",
         }
         again = {} if incident.status is None else {"again": name}
@@ -125,6 +120,13 @@ def retry_intervention(choice: RetryChoice, context: str, by: str) -> Interventi
         raise ApiProblem(422, "prompt: required in mode 'prompt'", field="prompt")
     text = {"plain": "", "context": choice.prompt or context}.get(choice.mode, choice.prompt)
     return Intervention(InterventionType.RETRY, by, choice.model, text)
+
+
+def _is_asking(events: Sequence[ev.Event]) -> bool:
+    """Return whether an open incident waits for the answer to a question."""
+    last = next((event for event in reversed(events) if isinstance(event, ev.Decided)), None)
+    is_answered = isinstance(events[-1], ev.AttemptFailed | ev.Answered)
+    return last is not None and isinstance(last.decision, ev.Ask) and not is_answered
 
 
 def _must_confirm(policy: Policy, here: str, there: str, estimate: CostEstimate) -> bool:

@@ -84,7 +84,7 @@ class Replayers:
         if way_in == GATEWAY:
             return self.gateways.why_not(incident, choice)
         if way_in == COMMAND:
-            return self.commands.why_not(incident)
+            return self.commands.why_not(incident, choice)
         request = requested(incident, choice)
         unusable = why_unusable(request)
         if unusable:

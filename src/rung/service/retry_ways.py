@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from rung.core.domain.errors import SealedElsewhere, StoreDamaged
+from rung.core.domain.outcome import SUCCESS_STATUSES
 from rung.service.api_problem import ApiProblem
 from rung.store.recorded_calls import COMMAND, GATEWAY, RecordedCall, recorded_call, recorded_way_in
 from rung.store.replay_orders import ReplayOrder, present_upstreams, send_order
@@ -122,15 +123,19 @@ class CommandRetries:
         self._journal = journal
         self.runner = runner
 
-    def why_not(self, incident: Incident) -> str:
+    def why_not(self, incident: Incident, choice: RetryChoice) -> str:
         """Return why the command cannot be run again; empty if it can."""
         by_hand = f"on the machine that ran it, run: rung retry {incident.terms.session}"
+        if incident.status in SUCCESS_STATUSES:
+            return "the command has succeeded: run it again with `rung run`"
         try:
             call = find_call(self._journal, incident)
         except ApiProblem as problem:
             return f"{problem.detail}; or {by_hand}"
         if call is None:
             return f"the command was not recorded: {_NOT_KEPT}; run it again with `rung run`"
+        if choice.model and not any("{model}" in word for word in call.content["words"]):
+            return "the command names its model itself, without {model}: it cannot be run with another one"
         if self.runner is None:
             return f"this service runs no commands (`rung serve --run-commands` allows it); {by_hand}"
         return self.runner.why_not(call.content, incident.terms.session)

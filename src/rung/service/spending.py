@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.adapters.system.list_prices import fetch_list_prices
 from rung.adapters.system.provider_client import MeteredAnswer
@@ -191,6 +191,26 @@ class PaidReplay:
         """Return the expected cost of an attempt by the policy; 0 if it has none."""
         model = self._policy.model(request.model)
         return model.cost if model is not None else 0.0
+
+
+class Quote(NamedTuple):
+    """What a person sees before they confirm: the models, the estimate of one call, and what is left of the budget."""
+
+    from_model: str
+    to_model: str
+    estimate: CostEstimate
+    budget_left: float | None
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as the fields of an answer."""
+        return {
+            "from_model": self.from_model,
+            "to_model": self.to_model,
+            "cost_estimate": self.estimate.total,
+            "cost_difference": self.estimate.difference,
+            "estimate_basis": self.estimate.basis,
+            "budget_left": self.budget_left,
+        }
 
 
 def unknown_price(model: str) -> ApiProblem:

@@ -1,7 +1,8 @@
-"""Replay orders: an operator has a recorded call of the gateway made again by a gateway that shares the journal.
+"""Replay orders: an operator has a recorded call made again, by a gateway that shares the journal or by a process of its own.
 
-An order is a message `replay/INCIDENT`, sealed, because it may carry a key that the client gave for this one call. Each
-gateway says in `replayer/HOLDER` that it is there, and which upstreams it has a key of its own for.
+An order is a message `replay/INCIDENT` to the gateways or `rerun/INCIDENT` to a process, sealed, because it may carry a key
+that the client gave for this one call. Each gateway says in `replayer/HOLDER` that it is there, and which upstreams it has a
+key of its own for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rung.store.backends.port import Readable
     from rung.store.journal.journal import Journal
 
+GATEWAYS: Final = "replay"
+PROCESS: Final = "rerun"
 ORDER_SECONDS: Final = 30.0  # after which an order that no gateway took is void
 PRESENT_SECONDS: Final = 30.0
 _ORDERS: Final = ("replay/", "replay0")
@@ -40,11 +43,11 @@ class ReplayOrder(NamedTuple):
     wire: str = ""
 
 
-def send_order(journal: Journal, order: ReplayOrder, now: float) -> None:
-    """Leave an order for a gateway."""
+def send_order(journal: Journal, order: ReplayOrder, now: float, to: str = GATEWAYS) -> None:
+    """Leave an order for the gateways, or for a process that gets its id."""
     table = {**order._asdict(), "intervention": order.intervention._asdict()}
     sealed = journal.key.seal(json.dumps(table), _place(order.id))
-    messages.send(journal, f"replay/{order.id}", {"until": now + ORDER_SECONDS, "sealed": sealed}, now)
+    messages.send(journal, f"{to}/{order.id}", {"until": now + ORDER_SECONDS, "sealed": sealed}, now)
 
 
 def pending_orders(journal: Readable) -> list[str]:
@@ -59,9 +62,9 @@ def read_order(journal: Journal, name: str) -> ReplayOrder | None:
     return None if body is None else _order(journal, name, body)
 
 
-def take_order(journal: Journal, name: str, now: float) -> ReplayOrder | None:
-    """Take an order; None if another gateway took it or its time is over. Exactly one caller gets it."""
-    body = messages.take(journal, f"replay/{name}")
+def take_order(journal: Journal, name: str, now: float, to: str = GATEWAYS) -> ReplayOrder | None:
+    """Take an order; None if somebody else took it or its time is over. Exactly one caller gets it."""
+    body = messages.take(journal, f"{to}/{name}")
     return None if body is None or body["until"] < now else _order(journal, name, body)
 
 

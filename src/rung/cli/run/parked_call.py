@@ -1,4 +1,6 @@
-"""Call of a parked run: what another process needs to take it up. It is kept in the journal, sealed under this account's key.
+"""Call of a run that is parked or has failed: what another process needs to take it up or to make it again.
+
+It is kept in the journal, sealed under this account's key.
 
 A journal that somebody else can write to can therefore not make this account run a command.
 """
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 TAKE_UP_VARIABLE: Final = "RUNG_TAKE_UP"  # id of the run that the process takes up
+RETRY_VARIABLE: Final = "RUNG_RETRY"  # id of the order by which the process makes a run again
 PARK_VARIABLE: Final = "RUNG_PARK"  # overrides --park
 MAX_INPUT_BYTES: Final = 64 << 20
 
@@ -43,14 +46,25 @@ class ParkedCall(NamedTuple):
         path = os.environ.get("PATH", "")
         return cls(words or tuple(sys.argv[1:]), str(Path.cwd()), path, socket.gethostname(), given)
 
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any]) -> ParkedCall:
+        """Return the call of a JSON object."""
+        words, given = tuple(map(str, table["words"])), a2b_base64(table["given"])
+        return cls(words, str(table["folder"]), str(table["path"]), str(table["host"]), given)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the call as a JSON object."""
+        return {**self._asdict(), "given": b2a_base64(self.given, newline=False).decode()}
+
     def sealed(self, journal: Journal, run: str) -> dict[str, str]:
         """Return the call as it is kept in the journal."""
-        table = {**self._asdict(), "given": b2a_base64(self.given, newline=False).decode()}
-        return {"sealed": journal.key.seal(json.dumps(table), _place(run))}
+        return {"sealed": journal.key.seal(json.dumps(self.to_table()), _place(run))}
 
-    def environment(self, run: str, journal_at: str, park: str = "") -> dict[str, str]:
-        """Return the environment of a process that takes the run up."""
-        environment = {**os.environ, "PATH": self.path, "RUNG_JOURNAL": journal_at, TAKE_UP_VARIABLE: run}
+    def environment(
+        self, run: str, journal_at: str, park: str = "", variable: str = TAKE_UP_VARIABLE
+    ) -> dict[str, str]:
+        """Return the environment of a process that takes the run up, or makes it again: the variable says which."""
+        environment = {**os.environ, "PATH": self.path, "RUNG_JOURNAL": journal_at, variable: run}
         return {**environment, PARK_VARIABLE: park} if park else environment
 
     def command(self) -> list[str]:
@@ -77,20 +91,19 @@ def kept_call(journal: Journal, run: str) -> ParkedCall | None:
     step = journal.runs.step(run, CALL_STEP)
     if not isinstance(step, dict) or not str(step.get("sealed", "")).startswith(PREFIX):
         return None
-    table = json.loads(journal.key.unseal(step["sealed"], _place(run)))
-    words, given = tuple(map(str, table["words"])), a2b_base64(table["given"])
-    return ParkedCall(words, str(table["folder"]), str(table["path"]), str(table["host"]), given)
+    return ParkedCall.of_table(json.loads(journal.key.unseal(step["sealed"], _place(run))))
 
 
-def replace_process(call: ParkedCall, run: str, journal_at: str) -> NoReturn:
-    """Replace this process by the command of a parked run, with the input that it had."""
+def replace_process(call: ParkedCall, run: str, journal_at: str, variable: str = TAKE_UP_VARIABLE) -> NoReturn:
+    """Replace this process by the command of a run, with the input that it had."""
     call.require_runnable()
     if call.given or not sys.stdin.isatty():
         with call.input_file() as file:
             os.dup2(file.fileno(), 0)
     os.chdir(call.folder)
     sys.stdout.flush()
-    os.execve(sys.executable, call.command(), call.environment(run, journal_at))  # noqa: S606  # the user's own command
+    environment = call.environment(run, journal_at, variable=variable)
+    os.execve(sys.executable, call.command(), environment)  # noqa: S606  # the user's own command
 
 
 def taken_up(options: Mapping[str, Any], *, has_own_id: bool = False) -> dict[str, Any]:

@@ -118,7 +118,8 @@ def command(command_line: tuple[str, ...], **options: Any) -> None:
 def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     from rung.adapters.system.command_output import OutputClosed
     from rung.cli.run.parked_call import taken_up
-    from rung.cli.run.run_checks import load_stop_and_hooks, required_programs
+    from rung.cli.run.recorded_command import ordered_retry
+    from rung.cli.run.run_checks import load_stop_and_hooks, recording_of_run, required_programs
     from rung.cli.run.run_output import RunOutput
     from rung.cli.run.run_policy import policy_of_run
     from rung.cli.run.supervised_run import SupervisedRun
@@ -129,10 +130,14 @@ def _run(command_line: tuple[str, ...], options: dict[str, Any]) -> None:
     output = RunOutput(as_json=options["as_json"], stream=options["stream"])
     journal = _open_journal(options)
     try:
+        order = ordered_retry(journal)
+        if order is not None:
+            options["run_id"] = None  # a retry is a run of its own
         policy = policy_of_run(options, journal, agents)
         run = SupervisedRun(
-            agents=agents, policy=policy, journal=journal, stop=stop, hooks=hooks, output=output, options=options
-        )
+            agents=agents, policy=policy, journal=journal, stop=stop, hooks=hooks, output=output, options=options,
+            recording=recording_of_run(options), order=order,
+        )  # fmt: skip
         outcome, code = run.recover()
     finally:
         if journal is not None:

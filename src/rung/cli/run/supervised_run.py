@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +21,17 @@ from rung.cli.run.ending_signals import exit_code_of
 from rung.cli.run.named_run import RunProcess, claimable_id, describe_call, has_session
 from rung.cli.run.park_options import WAIT, policy_with_park
 from rung.cli.run.parking import RunParking
+from rung.cli.run.recorded_command import prompt_of_order, record_command
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
+from rung.core.domain.errors import StoreError
+from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.engine.durable import recovery
 from rung.engine.recover import recover_sync
+from rung.engine.session import Session
 from rung.wiring.agents import agent_sessions
 from rung.wiring.completion_checks import output_check
+from rung.wiring.recording import RecordingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.engine.recover import RunPorts
     from rung.store.journal.journal import Journal
+    from rung.store.replay_orders import ReplayOrder
 
 MAX_TASK_CHARS: Final = 240  # of the command, which names the kind of task
 INPUT_SECONDS: Final = 0.25  # wait for the end of standard input, before the command is started without it
@@ -53,6 +59,8 @@ class SupervisedRun:
     hooks: Sequence[CommandHook]
     output: RunOutput
     options: dict[str, Any]
+    recording: RecordingSettings = field(default_factory=RecordingSettings)
+    order: ReplayOrder | None = None  # by which this run makes an earlier one again
 
     def __post_init__(self) -> None:
         self._has_terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -74,6 +82,11 @@ class SupervisedRun:
             journal_option=self.options["journal"],
         )
         ports["listeners"] = [*ports["listeners"], parking.listen]
+        if self.order is not None and self.journal is not None:
+            prompt = prompt_of_order(self.journal, self.order, self._text)
+            ports["incident_id"] = self.order.id
+            ports["session"] = Session(id=self.order.session)
+            ports["intervention"] = self.order.intervention._replace(prompt=prompt)
         run_id, process = self._claim("ask" in ports)
         model = self.policy.models[0].name if self.policy.models else ""
         request = Request(
@@ -95,6 +108,7 @@ class SupervisedRun:
                         attempt, request, policy=self.policy, journal=self.journal, run_id=run_id, **ports
                     )
                 parking.finish(outcome)
+                self._record(outcome)
         except KeyboardInterrupt as stop:
             code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
@@ -112,6 +126,16 @@ class SupervisedRun:
             if process is not None:
                 process.end()
         return outcome, EXIT_CODES[outcome.status]
+
+    def _record(self, outcome: Outcome[str]) -> None:
+        """Record the command of a run that has failed, so that it can be retried."""
+        if outcome.ok or self.journal is None:
+            return
+        session = Incident.of(outcome.events).terms.session
+        try:
+            record_command(self.journal, session, outcome.id, self._given, self.recording)
+        except StoreError as error:
+            self._tell(f"the run cannot be retried from the service: {error}")
 
     @property
     def _is_idempotent(self) -> bool:

@@ -64,6 +64,11 @@ class SingleValue(click.types.StringParamType):
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
 @click.option(
+    "--run-commands",
+    is_flag=True,
+    help="Let the page and the API run failed commands of `rung run` again: those of this account on this machine.",
+)
+@click.option(
     "--crew",
     "crews",
     type=SingleValue(),
@@ -122,6 +127,7 @@ def start(
     crews: tuple[str, ...] = (),
     trusted_proxies: tuple[str, ...] = (),
     webhook_hosts: tuple[str, ...] = (),
+    run_commands: bool = False,
     world: World | None = None,
 ) -> None:
     """Serve until a signal; with scripted agents if a world is given."""
@@ -137,7 +143,7 @@ def start(
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
     try:
-        context, admin = _build_context(journal_at, token, crews, world)
+        context, admin = _build_context(journal_at, token, crews, world, run_commands=run_commands)
     except BaseException:
         listening.close()
         raise
@@ -165,11 +171,12 @@ def start(
 
 
 def _build_context(
-    journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None
+    journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None, *, run_commands: bool
 ) -> tuple[AppContext, str]:
     from pathlib import Path
 
     from rung.adapters.system.provider_client import from_environment
+    from rung.cli.run.recorded_command import BackgroundCommands
     from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
     from rung.service.auth import Authenticator
@@ -178,7 +185,7 @@ def _build_context(
     from rung.service.routes.stream import EventBroadcaster
     from rung.service.token_file import admin_token
     from rung.store import open_journal
-    from rung.wiring.journals import default_path, is_url, journal_path
+    from rung.wiring.journals import absolute_path, default_path, is_url, journal_path
     from rung.wiring.policies import PolicyStore, file_book
 
     place = journal_path(journal_at) if world is None else str(world.journal_path)
@@ -186,7 +193,8 @@ def _build_context(
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = admin_token(token, beside.with_name(beside.stem + ".token"))
     policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))
-    replayers = Replayers(journal, from_environment(), _spending(journal) if world is None else None)
+    runner = BackgroundCommands(journal, absolute_path(journal_at)) if run_commands else None
+    replayers = Replayers(journal, from_environment(), spending_of(journal) if world is None else None, runner)
     if world is not None:
         world.begin(journal)
         replayers.replayers.insert(0, world)
@@ -203,7 +211,7 @@ def _build_context(
     ), admin
 
 
-def _spending(journal: Journal) -> Spending | None:
+def spending_of(journal: Journal) -> Spending | None:
     """Return the limits and prices of the file's gateway, which replays have too; None without a valid file."""
     from rung.cli.serve.gateway import load_settings
     from rung.service.spending import Spending

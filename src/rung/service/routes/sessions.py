@@ -13,7 +13,7 @@ from rung.core.recovery.escalation_reason import EscalationReason, escalation_re
 from rung.core.text.moments import iso_time
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
-from rung.service.incident_status import live_status, live_statuses
+from rung.service.incident_status import live_statuses
 from rung.service.manual_retry import find_session
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.replay import error_context
@@ -152,29 +152,21 @@ def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> RetryOu
     choice = RetryChoice(body.mode, body.model or "", body.prompt or "", body.api_key or "")
     planned = context.retries.plan(session, choice, by)
     incident = planned.incident
-    estimate_fields: dict[str, Any] = {
-        "from_model": planned.from_model,
-        "to_model": planned.to_model,
-        "cost_estimate": planned.estimate.total,
-        "cost_difference": planned.estimate.difference,
-        "estimate_basis": planned.estimate.basis,
-        "budget_left": planned.budget_left,
-    }
+    quote = planned.quote
     if body.confirm:
-        _check_token(context, f"retry {session}", body.confirm, planned.to_model)
+        _check_token(context, f"retry {session}", body.confirm, quote.to_model)
     elif planned.must_confirm:
         why_not = "" if incident.status is None else context.replayers.why_not(incident, choice)
         if why_not:
             raise ApiProblem(409, why_not)
-        token = _sign(context, f"retry {session}", planned.to_model)
-        return RetryOut(**estimate_fields, how="estimated", token=token, note=UNCONFIRMED)
-    is_waiting = incident.status is None and live_status(incident, planned.events).status == "waiting"
-    name = context.retries.carry_out(planned, choice, is_waiting=is_waiting)
+        token = _sign(context, f"retry {session}", quote.to_model)
+        return RetryOut(**quote.fields(), how="estimated", token=token, note=UNCONFIRMED)
+    name = context.retries.carry_out(planned, choice)
     if incident.status is None:
         note = "the recovery retries as soon as the current attempt ends"
-        return RetryOut(**estimate_fields, how="ordered", incident=name, note=note)
+        return RetryOut(**quote.fields(), how="ordered", incident=name, note=note)
     note = "made again as a new incident of the session; the earlier attempts are kept"
-    return RetryOut(**estimate_fields, how="replayed", incident=name, note=note)
+    return RetryOut(**quote.fields(), how="replayed", incident=name, note=note)
 
 
 @router.post("/{session:path}/escalate")
@@ -197,23 +189,16 @@ def _escalate(context: AppContext, session: str, body: EscalateIn, by: str) -> E
     find_session(context.journal, session)
     to = _check_token(context, session, body.confirm) if body.confirm else body.to_model or ""
     planned = context.escalations.plan(session, to)
-    estimate_fields: dict[str, Any] = {
-        "from_model": planned.from_model,
-        "to_model": planned.to_model,
-        "cost_estimate": planned.estimate.total,
-        "cost_difference": planned.estimate.difference,
-        "estimate_basis": planned.estimate.basis,
-        "budget_left": planned.budget_left,
-    }
+    quote = planned.quote
     if not body.confirm:
         note = UNCONFIRMED
-        if planned.budget_left is not None and planned.estimate.total is None:
-            note += f"; the cost of {planned.to_model} is unknown, and the session has a spend limit"
-        token = _sign(context, session, planned.to_model)
-        return EscalateOut(**estimate_fields, token=token, done=False, note=note)
+        if quote.budget_left is not None and quote.estimate.total is None:
+            note += f"; the cost of {quote.to_model} is unknown, and the session has a spend limit"
+        token = _sign(context, session, quote.to_model)
+        return EscalateOut(**quote.fields(), token=token, done=False, note=note)
     context.escalations.carry_out(planned, by)
-    note = f"the session uses {planned.to_model} from its next call"
-    return EscalateOut(**estimate_fields, token=None, done=True, note=note)
+    note = f"the session uses {quote.to_model} from its next call"
+    return EscalateOut(**quote.fields(), token=None, done=True, note=note)
 
 
 def _sign(context: AppContext, subject: str, model: str) -> str:

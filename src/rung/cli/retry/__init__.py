@@ -1,0 +1,1 @@
+"""`rung retry` and `rung escalate`: what the service's page does, from the command line."""

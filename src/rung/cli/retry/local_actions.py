@@ -1,0 +1,59 @@
+"""Retries and escalations of a journal by this process, without a running service."""
+
+from __future__ import annotations
+
+import getpass
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from rung.cli.group import UsageError
+from rung.cli.journal.option import existing_journal
+from rung.cli.retry.option import USAGE_STATUSES, refuse
+from rung.cli.run.recorded_command import ForegroundCommand
+from rung.service.api_problem import ApiProblem
+from rung.service.escalation import ManualEscalations
+from rung.service.manual_retry import ManualRetries
+from rung.service.replay import Replayers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rung.store.journal.journal import Journal
+
+
+class LocalActions(NamedTuple):
+    """What a person can do with the sessions of a journal, and the command that a retry runs here."""
+
+    journal: Journal
+    retries: ManualRetries
+    escalations: ManualEscalations
+    command: ForegroundCommand
+
+
+@contextmanager
+def local_actions(journal_at: str | None) -> Iterator[LocalActions]:
+    """Open a journal to act on it; what is refused becomes one line and an exit code."""
+    from rung.adapters.system.provider_client import from_environment
+    from rung.cli.serve.service import spending_of
+    from rung.wiring.policies import PolicyStore, file_book
+
+    with existing_journal(journal_at) as journal:
+        command = ForegroundCommand(journal)
+        policies = PolicyStore(journal, file_book())
+        replayers = Replayers(journal, from_environment(), spending_of(journal), command)
+        retries = ManualRetries(journal, policies, replayers)
+        escalations = ManualEscalations(journal, policies, replayers)
+        try:
+            yield LocalActions(journal, retries, escalations, command)
+        except ApiProblem as problem:
+            if problem.status in USAGE_STATUSES:
+                raise UsageError(problem.detail) from None
+            refuse(problem.detail)
+
+
+def user() -> str:
+    """Return the name of the account that acts, for the audit trail."""
+    try:
+        return f"{getpass.getuser()} (rung)"
+    except (KeyError, OSError):  # an account without a name
+        return "rung"
