@@ -17,6 +17,7 @@ from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
+from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
@@ -155,7 +156,7 @@ class RunningProcess:
     def __init__(
         self,
         argv: Sequence[str],
-        stdin: str | Iterable[bytes] | None,
+        stdin: str | bytes | Iterable[bytes] | None,
         show_output: Callable[[bytes], object] | None = None,
         show_errors: Callable[[bytes], object] | None = None,
         *,
@@ -170,9 +171,11 @@ class RunningProcess:
         self._own_group = own_group
         self._has_terminal = stdin is None
         self._guardian: ProcessGuardian | None = None
+        stdin = stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin
+        pipe = filled_pipe(stdin) if isinstance(stdin, bytes) else None
         try:
             with deferred_signals():  # one between the start and the guardian's word would leave the command behind
-                self.process = self._start(argv, stdin, guard=own_group and guard, **places)
+                self.process = self._start(argv, stdin if pipe is None else pipe, guard=own_group and guard, **places)
                 progress = progress_reporter()
                 self._output = OutputReader(
                     self.process.stdout,
@@ -183,21 +186,24 @@ class RunningProcess:
                     on_output=progress,
                 )
                 self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES, on_output=progress)
-                if stdin is not None:
-                    chunks = (stdin.encode("utf-8", "surrogateescape"),) if isinstance(stdin, str) else stdin
+                if stdin is not None and pipe is None:
+                    chunks = (stdin,) if isinstance(stdin, bytes) else stdin
                     threading.Thread(target=_feed, args=(self.process.stdin, chunks), daemon=True).start()
         except BaseException:
             if hasattr(self, "process"):
                 self.terminate()
             self._release()
             raise
+        finally:
+            if pipe is not None:
+                os.close(pipe)
 
     def _start(self, argv: Sequence[str], stdin: object, *, guard: bool, **places: Any) -> subprocess.Popen[bytes]:
         self._guardian = ProcessGuardian() if guard and os.name == "posix" else None
         try:
             process = subprocess.Popen(  # noqa: S603  # the user's own command
                 argv,
-                stdin=None if stdin is None else subprocess.PIPE,
+                stdin=stdin if stdin is None or isinstance(stdin, int) else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=self._own_group and stdin is not None,
