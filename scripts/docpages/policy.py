@@ -158,7 +158,14 @@ _TABLES = (
     ("`[policy]`", "The policy, with the keys below."),
     ("`[ladder]`", "Your own ladder; omit `policy.ladder` in this case."),
     ("`[projects.NAME]`", "Overrides for one project, with the same keys."),
-    ("`[tools.NAME]`", "Overrides for one tool, with the same keys. They take precedence over the project."),
+    (
+        "`[tools.NAME]`",
+        (
+            "Overrides for one tool, with the same keys. They take precedence over the project. NAME is the program of the "
+            "command for `rung run` and a pipeline's stage, and the tool of a failure for everything else: a tool call for the "
+            "gateway, a report for MCP, a loop for hooks, `AttemptError(tool=…)` for the library."
+        ),
+    ),
     ("`[[rules]]`", "Your own classification rules; see [Classify failures](../howto/classify-failures.md)."),
 )
 

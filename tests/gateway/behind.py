@@ -62,6 +62,7 @@ class Behind:
         }
         self.lab = Lab(script, **lab)
         self.policy_table = {**QUICK, **(policy or {})}
+        self._tools = settings.pop("tools", {})
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
@@ -81,7 +82,7 @@ class Behind:
             **more,
         }
         loops = table.pop("loops", None)
-        return settings_from(table, parse_policy_file({"policy": self.policy_table}), loops=loops)
+        return settings_from(table, parse_policy_file({"policy": self.policy_table, "tools": self._tools}), loops=loops)
 
     def __enter__(self) -> Self:
         self.lab.__enter__()

@@ -44,6 +44,17 @@ def test_no_retries_left(wire: str, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(("tool", "attempts"), [("look", 1), ("other", 1 + MISTAKE_REPEATS)])
+def test_the_settings_of_the_called_tool(wire: str, stream: bool, tool: str, attempts: int) -> None:
+    """An invalid call is asked for again as its tool's settings say: not at all, or as any other."""
+    with Behind(dict(TURN), tools={tool: {"retries": 0}}) as behind:
+        got = ask(behind, wire, stream=stream, tools=True)
+        assert len(got.calls) == 1
+        assert behind.attempts == attempts
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("wire", WIRES)
 def test_an_answer_that_is_always_empty(wire: str, stream: bool) -> None:
     """An answer that is empty each time is passed on after two repeats."""
     with Behind([{"fault": "empty"}]) as behind:

@@ -22,6 +22,7 @@ from rung.hooks.handlers import handle_event
 from rung.hooks.install import ENTRY_PATH
 from rung.hooks.spool_drain import drain
 from rung.store import open_journal
+from rung.store.settings import put_setting
 from tests.trusting import write_trusted
 
 ERROR = "ls: cannot access '/nope': No such file or directory"
@@ -338,3 +339,26 @@ def test_a_session_starts_with_the_notes_of_the_project(tmp_path: Path, agent: s
     assert "notes" in (tmp_path / LOG_NAME).read_text()
     tell(tmp_path, agent, "start")
     assert len((tmp_path / LOG_NAME).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "off", ["[tools.shell]\nretries = 0\n", '[policy]\ntemplate = "off"\n', "[tools.other]\nretries = 0\n"]
+)
+def test_a_tool_whose_recovery_is_off(tmp_path: Path, off: str) -> None:
+    """A loop of a tool whose recovery the project's file disables is recorded, and the agent is told nothing."""
+    (tmp_path / "rung.toml").write_text(off)
+    told = [call(tmp_path, "claude-code", "ls /nope", ERROR, failed=True, number=n) for n in range(8)]
+    assert any("hookSpecificOutput" in answer for answer in told) is ("other" in off)
+
+
+def test_a_policy_of_the_service_holds_in_hooks(tmp_path: Path) -> None:
+    """Recovery that the service disables for the project says nothing in its sessions, from the first loop on."""
+    where = str(tmp_path / "journal.db")
+    with open_journal(where) as journal:
+        put_setting(journal, f"policy/{tmp_path.name}", {"retries": 0}, "ada")
+    facts = {"tool_name": "shell", "tool_input": {"command": "ls"}}
+    for n in range(8):
+        event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "PostToolBatch"}
+        table = {**event, "tool_calls": [{**facts, "tool_use_id": f"t{n}", "tool_response": ERROR}]}
+        answer, *_ = handle_event("claude-code", str(tmp_path), json.dumps(table).encode(), where)
+        assert json.loads(answer) == {}

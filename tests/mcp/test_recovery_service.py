@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.domain.failures import Evidence, Kind
+from rung.core.policy.parser import parse_policy_file
 from rung.core.policy.policy import preset
 from rung.engine.loop.process_state import RETRY_BUDGET
 from rung.mcp.recovery_service import RecoveryService
 from rung.mcp.server import explain_error
 from rung.store import open_journal
+from rung.store.settings import put_setting
+from rung.wiring.policies import PolicyStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,3 +112,17 @@ def test_an_agent_is_told_when_its_limit_reopens(journal: Journal) -> None:
     assert told["instructions"].startswith(
         "Stop here, and say so: the limit reopens at 2025-10-09T10:00:00Z, in 1 h 7 min"
     )
+
+
+def test_the_settings_of_the_reported_tool(journal: Journal) -> None:
+    """A failure of a tool is answered by that tool's settings, and a policy set in the service by the next report."""
+    book = parse_policy_file({"tools": {"bash": {"retries": 0}}})
+    now = [0.0]
+    policies = PolicyStore(journal, book, lambda: now[0])
+    service = RecoveryService(journal, lambda: policies.pick("web"), project="web", jitter=lambda: 0.5)
+    reset = Evidence(text="connection reset by peer", finding=Kind.NETWORK)
+    assert service.report_failure("one", reset._replace(tool="bash"))["step"] == "finish"
+    assert service.report_failure("two", reset._replace(tool="fetch"))["step"] == "repeat"
+    put_setting(journal, "policy/web", {"retries": 0}, "ada")
+    now[0] += 1.0
+    assert service.report_failure("three", reset)["step"] == "finish"

@@ -32,7 +32,7 @@ from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.spending.attempt_meter import AttemptMeter
-from rung.wires.tool_arguments import missing_arguments
+from rung.wires.tool_arguments import invalid_call, missing_arguments
 from rung.wires.wire_json import json_object, object_field, object_list
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class ProxiedCall:
         for name, arguments in self.inbound.wire.bodies.tool_calls(body):
             problem = self._argument_error(name, arguments)
             if problem:
-                return Evidence(text=problem, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+                return invalid_call(name, problem)
         return None
 
     def _argument_error(self, name: str, arguments: object) -> str:

@@ -21,23 +21,25 @@ def check_pending_steps(event: HookEvent, state: SessionState, now: float) -> st
     settings = loop_settings_from(table["loops"])
     saved = table.get("watch")
     monitor = SessionMonitor(settings) if saved is None else SessionMonitor.from_json(saved, settings)
-    worst: Finding | None = None
+    worst, of_tool = None, ""
     for tool, args, result, error in table.pop("pending", []):
         finding = monitor.check(Step(tool, args, result, error))
         if finding is not None and finding.is_new_stage and (worst is None or finding.repeats > worst.repeats):
-            worst = finding
+            worst, of_tool = finding, tool
     table["watch"] = monitor.to_json()
-    return _report_finding(worst, event, state, now) if worst is not None else ""
+    return _report_finding(worst, of_tool, event, state, now) if worst is not None else ""
 
 
-def _report_finding(finding: Finding, event: HookEvent, state: SessionState, now: float) -> str:
+def _report_finding(finding: Finding, tool: str, event: HookEvent, state: SessionState, now: float) -> str:
     from rung.core.domain.ladder import Action
     from rung.hooks import messages
-    from rung.hooks.session_ladder import next_step
+    from rung.hooks.session_ladder import is_off, next_step
 
     table = state.table
-    decision, rung = next_step(table, finding.evidence, now)
     spool.record_finding(state, event, now, finding)
+    if is_off(table, tool):
+        return ""
+    decision, rung = next_step(table, finding.evidence, now)
     action = getattr(decision, "action", Action.FORCE_DONE)
     spool.record_event(state, event, now, "decided", rung=decision.rung, action=action.value, reason=finding.kind.value)
     if action is Action.FORCE_DONE:

@@ -43,6 +43,18 @@ def must_stop(table: dict[str, Any], now: float) -> bool:
     return isinstance(next_step(table, evidence, now)[0], ev.Finish)
 
 
+def is_off(table: dict[str, Any], tool: str) -> bool:
+    """Return whether the project's policy disables recovery, for all tools or for this one."""
+    from rung.hooks.crash_log import log_crash
+    from rung.wiring.policies import directory_policy
+
+    try:
+        return directory_policy(table["root"], table["journal"], tool).is_off
+    except Exception as error:  # noqa: BLE001  # an invalid file or a store in trouble: the defaults apply
+        log_crash(table["place"], "policy", error)
+        return False
+
+
 def max_blocks(table: dict[str, Any]) -> int:
     """Return how often a stop of this session may be blocked."""
     return int(table["stop"].get("max_blocks", MAX_NUDGES))

@@ -8,6 +8,7 @@ import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
@@ -29,6 +30,7 @@ from rung.core.pipeline.partition import scope_of
 from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.prompts import prompt_id, render, without_task
+from rung.core.policy.tool_settings import policy_for_tool
 from rung.core.text.printable import printable
 from rung.engine.agent_sessions import sessions_of_attempt
 from rung.engine.durable import recovery
@@ -57,7 +59,12 @@ _STOPPING_STATUSES: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
 
 def load(table: dict[str, Any]) -> tuple[Pipeline, Policy]:
     """Return the pipeline in a parsed TOML document, and its policy: the `pipeline` preset with `[policy]` applied."""
-    return read_pipeline(table), parse_policy({"ladder": "pipeline", **table.get("policy", {})})
+    return read_pipeline(table), parse_policy(policy_settings(table))
+
+
+def policy_settings(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the policy settings of a pipeline's document, with its ladder."""
+    return {"ladder": "pipeline", **table.get("policy", {})}
 
 
 @dataclass(kw_only=True)
@@ -205,7 +212,8 @@ class PipelineRun:
             on_park = self.on_park
             ports["on_park"] = lambda incident: on_park(stage.id, incident)
         agent, journal = self._agent(stage), self.journal
-        policy = self.policy.replace(report="")  # the pipeline's report includes that of the stage
+        policy = policy_for_tool(self.policy, PurePath(stage.command[0]).name)
+        policy = policy.replace(report="")  # the pipeline's report includes that of the stage
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
         run = await asyncio.to_thread(self._stage_run_id, stage.id)

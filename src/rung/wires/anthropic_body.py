@@ -9,6 +9,7 @@ from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.overlap import without_overlap
+from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import INCOMPLETE_MARK, add_usage, int_or_zero, object_field
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def validate(response: Body) -> Evidence | None:
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
     for block in blocks:
         if block.get("type") == "tool_use" and not isinstance(block.get("input"), Mapping):
-            text = f"the arguments of the call of {block.get('name')} are not a JSON object"
-            return Evidence(text=text, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+            name = str(block.get("name"))
+            return invalid_call(name, f"the arguments of the call of {name} are not a JSON object")
     return None
 
 

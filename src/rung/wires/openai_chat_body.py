@@ -9,6 +9,7 @@ from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.overlap import without_overlap
+from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
 
 if TYPE_CHECKING:
@@ -116,19 +117,20 @@ def validate(response: Body) -> Evidence | None:
             and not any(message[name] for name in message if name not in _NO_OUTPUT)
         ):
             return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
-        error = call_error(_calls(message)) if isinstance(message, dict) else ""
-        if error:
-            return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+        defect = _call_defect(_calls(message)) if isinstance(message, dict) else None
+        if defect is not None:
+            return defect
     return None
 
 
-def call_error(tool_calls: Sequence[Mapping[str, Any]]) -> str:
-    """Return a message about the first call with invalid arguments, or an empty string."""
+def _call_defect(tool_calls: Sequence[Mapping[str, Any]]) -> Evidence | None:
+    """Return evidence of the first call with invalid arguments, or None."""
     for call in tool_calls:
         function = call.get("function")
         if isinstance(function, Mapping) and not is_tool_arguments(function.get("arguments")):
-            return f"the arguments of the call of {function.get('name')} are not valid JSON"
-    return ""
+            name = str(function.get("name"))
+            return invalid_call(name, f"the arguments of the call of {name} are not valid JSON")
+    return None
 
 
 def merge(parts: Sequence[Body]) -> Body:

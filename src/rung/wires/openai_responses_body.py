@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.wires.overlap import without_overlap
+from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import (
     INCOMPLETE_MARK,
     KEEP,
@@ -107,8 +108,7 @@ def validate(response: Body) -> Evidence | None:
         return Evidence(text=f"the response is {status}", finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
     if status == "completed" and not has_output(response):
         return Evidence(text=EMPTY_RESPONSE, finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT)
-    error = next((error for item in _output(response) if (error := call_error(item))), "")
-    return Evidence(text=error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT) if error else None
+    return next((defect for item in _output(response) if (defect := _call_defect(item)) is not None), None)
 
 
 def has_output(response: Body) -> bool:
@@ -124,11 +124,12 @@ def _has_content(item: Mapping[str, Any]) -> bool:
     return any(part.get("type") != "output_text" or part.get("text") for part in object_list(item, "content"))
 
 
-def call_error(item: Mapping[str, Any]) -> str:
-    """Return a message about invalid arguments of a call, or an empty string."""
+def _call_defect(item: Mapping[str, Any]) -> Evidence | None:
+    """Return evidence of a call with invalid arguments, or None."""
     if item.get("type") != "function_call" or is_tool_arguments(item.get("arguments")):
-        return ""
-    return f"the arguments of the call of {item.get('name')} are not valid JSON"
+        return None
+    name = str(item.get("name"))
+    return invalid_call(name, f"the arguments of the call of {name} are not valid JSON")
 
 
 def merge(parts: Sequence[Body]) -> Body:

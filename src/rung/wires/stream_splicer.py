@@ -16,6 +16,7 @@ from rung.core.recovery.stop_reasons import stop_defect
 from rung.wires.overlap import OverlapFilter, RepetitionFilter
 from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
 from rung.wires.stream_usage import StreamUsage
+from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import parse_event_json
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class StreamSplicer(StreamUsage):
         self.error: tuple[str, str] | None = None  # name and data of an error event
         self.malformed = False  # the stream has an event that is not valid JSON
         self.call_error = ""  # message about an invalid tool call
+        self.invalid_tool = ""  # name of its tool
         self.accepts_invalid_calls = False
         self.check_call: Callable[[str, object], str] = _no_check  # returns a message about a complete call, or ""
         self.had_nontext = False  # the response ends with something other than text
@@ -171,7 +173,7 @@ class StreamSplicer(StreamUsage):
     def validate(self) -> Evidence | None:
         """Return evidence of a defect in a finished response, or None if it is good."""
         if self.call_error:
-            return Evidence(text=self.call_error, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
+            return invalid_call(self.invalid_tool, self.call_error)
         defect = stop_defect(self.stop_reason)
         return defect if defect is not None or self.started or self.had_nontext else _SILENT
 
@@ -227,6 +229,7 @@ class StreamSplicer(StreamUsage):
 
     def find_call_error(self, name: str, arguments: object) -> str:
         """Return a message about an invalid tool call, or an empty string. `arguments` is None if they are no JSON."""
+        self.invalid_tool = name
         if self.accepts_invalid_calls:
             return ""
         if not isinstance(arguments, dict):

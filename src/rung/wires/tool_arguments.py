@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rung.core.domain.failures import Evidence, Kind, Phase
+
 
 def missing_arguments(name: str, arguments: object, schemas: Mapping[str, Any]) -> str:
     """Return a message about missing required arguments, or an empty string if there are none or no schema is known."""
@@ -17,3 +19,8 @@ def missing_arguments(name: str, arguments: object, schemas: Mapping[str, Any]) 
     if not missing:
         return ""
     return f"the call of {name} lacks required arguments: {', '.join(missing)}"
+
+
+def invalid_call(name: str, problem: str) -> Evidence:
+    """Return the evidence of an invalid call of a tool."""
+    return Evidence(text=problem, tool=name, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.parser import PolicyBook, merge_tables, parse_policy, parse_policy_file
 from rung.core.policy.serializer import policy_table
+from rung.store import open_journal
 from rung.store.settings import setting, settings
+from rung.wiring.journals import JOURNAL_KEY, JOURNAL_VARIABLE, default_path, exists, is_url
 from rung.wiring.settings_file import find
 
 if TYPE_CHECKING:
@@ -45,28 +49,51 @@ def file_book() -> PolicyBook:
     return parse_policy_file({}) if file is None else file.book()
 
 
+def directory_policy(directory: str, journal_at: str, tool: str = "") -> Policy:
+    """Return the effective policy of the project in a directory, for a process that has no journal open."""
+    file = find(directory, quiet=True)
+    book = parse_policy_file({}) if file is None else file.book()
+    at = journal_at or os.environ.get(JOURNAL_VARIABLE, "") or ("" if file is None else file.table.get(JOURNAL_KEY, ""))
+    at = at or str(default_path())
+    at = at if is_url(at) else str(Path(directory) / Path(at).expanduser())
+    project = Path(directory).name
+    if not exists(at):
+        return book.policy_for(project, tool)
+    with open_journal(at) as journal:
+        return PolicyStore(journal, book).effective(project, tool)
+
+
 class PolicyStore:
     """The effective policies from one journal and one policy file (`rung.toml`, unless given).
 
     >>> policies = rung.policies.PolicyStore(journal)
     >>> rung.recover_sync(attempt, request, policy=policies.pick("checkout"), journal=journal)
+
+    With `keep_ladder`, the policies have the ladder of the file, whatever is stored: a pipeline has no other.
     """
 
     def __init__(
-        self, journal: Journal, book: PolicyBook | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        journal: Journal,
+        book: PolicyBook | None = None,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        keep_ladder: bool = False,
     ) -> None:
         self._journal = journal
+        self._keep_ladder = keep_ladder
         self.book = book if book is not None else file_book()
         self._now = now
-        self._cache: dict[str, tuple[float, Policy]] = {}
+        self._cache: dict[tuple[str, str], tuple[float, Policy]] = {}
 
-    def pick(self, project: str = "") -> Policy:
-        """Return the effective policy of a project, cached for CACHE_SECONDS."""
-        cached = self._cache.get(project)
+    def pick(self, project: str = "", tool: str = "") -> Policy:
+        """Return the effective policy of a project, and of a tool if it is known before it fails; cached for CACHE_SECONDS."""
+        cached = self._cache.get((project, tool))
         if cached is not None and self._now() - cached[0] < CACHE_SECONDS:
             return cached[1]
-        policy = self.effective(project)
-        self._cache[project] = (self._now(), policy)
+        now = self._now()
+        policy = self.effective(project, tool)
+        self._cache[project, tool] = (now, policy)
         return policy
 
     def effective(self, project: str = "", tool: str = "") -> Policy:
@@ -80,11 +107,15 @@ class PolicyStore:
 
     def layers(self, project: str = "") -> list[PolicyLayer]:
         """Return the layers of settings, highest precedence last."""
-        layers = [PolicyLayer("file", self.book.settings), PolicyLayer("service", self.stored().body or {})]
+        layers = [PolicyLayer("file", self.book.settings), PolicyLayer("service", self._stored_table())]
         if project:
             layers.append(PolicyLayer("project file", dict(self.book.projects.get(project, {}))))
-            layers.append(PolicyLayer("project", self.stored(project).body or {}))
+            layers.append(PolicyLayer("project", self._stored_table(project)))
         return layers
+
+    def _stored_table(self, project: str = "") -> dict[str, Any]:
+        table = self.stored(project).body or {}
+        return {key: value for key, value in table.items() if key != "ladder"} if self._keep_ladder else table
 
     def stored(self, project: str = "") -> StoredSetting:
         """Return the settings stored by the service."""

@@ -248,7 +248,7 @@ def _raised(data: Mapping[str, Any]) -> Iterator[str]:
     pairs |= {f"tools.{name}": (free.policy_for(tool=name), limited.policy_for(tool=name)) for name in free.tools}
     for where, (one, other) in pairs.items():
         for each in fields(Policy):
-            if getattr(one, each.name) != getattr(other, each.name):
+            if each.name != "tools" and getattr(one, each.name) != getattr(other, each.name):
                 yield f"{where}.{each.name}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def command() -> None:
 
 @command.command("run", epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
+@click.option("--project", default="", help="Project whose policy in the service applies.")
 @click.option("--run-id", metavar="ID", help="Id of the run; the same id resumes it.")
 @click.option("--resume", metavar="ID", help="Id of an interrupted or stopped run to resume.")
 @click.option("--report", type=click.Path(path_type=Path), help="File for the report of a run that stops.")
@@ -73,6 +75,7 @@ def run(file: Path, **options: Any) -> None:
     pipeline, policy = _load(file)
     journal = _open_journal(options)
     try:
+        policy = _effective_policy(file, policy, journal, options["project"])
         policy = policy_with_park(policy, options, has_journal=journal is not None, has_terminal=sys.stderr.isatty())
         work = _build_run(file, pipeline, policy, journal, options)
         work.load_prompts()
@@ -129,6 +132,22 @@ def _load(file: Path) -> tuple[Pipeline, Policy]:
         raise FileError(file, str(error), error.key, error.value, error.allowed) from None
 
 
+def _effective_policy(file: Path, policy: Policy, journal: Journal | None, project: str) -> Policy:
+    """Return the policy of the file, with the changes made in the service and the `[tools]` of rung.toml."""
+    from rung.core.policy.parser import PolicyBook
+    from rung.pipeline.runner import policy_settings
+    from rung.wiring.policies import PolicyStore, file_book
+    from rung.wiring.toml_reader import read_table
+
+    found = file_book()
+    book = PolicyBook(default=policy, settings=policy_settings(read_table(file)), tools=found.tools)
+    if found.limits is not None:  # nobody has trusted rung.toml: its tools raise nothing
+        book = replace(book, limits=book.settings)
+    if journal is None:
+        return book.limit(policy)
+    return PolicyStore(journal, book, keep_ladder=True).pick(project)
+
+
 def _open_journal(options: dict[str, Any]) -> Journal | None:
     from rung.core.domain.errors import ConfigError
     from rung.wiring.journals import journal
@@ -136,7 +155,7 @@ def _open_journal(options: dict[str, Any]) -> Journal | None:
     if options["run_id"] and options["resume"]:
         raise ConfigError("--run-id", options["run_id"], "omitted when --resume is given")
     if not options["no_journal"]:
-        return journal(options["journal"])
+        return journal(options["journal"], project=options["project"])
     if options["journal"] or options["run_id"] or options["resume"]:
         raise ConfigError("--no-journal", True, "omitted when --journal, --run-id or --resume is given")
     return None

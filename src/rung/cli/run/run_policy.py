@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ def policy_of_run(options: dict[str, Any], journal: Journal | None, agents: Mapp
     A fallback that gets the model shares the account of the first command; any other is taken to have its own. Models that the
     first command cannot be given are no fallback: it would run the identical command.
     """
-    policy = _policy(options, journal)
+    policy = _policy(options, journal, program_name(agents[""]))
     if options["resume_session"] is not None:
         policy = policy.replace(resume_sessions=options["resume_session"])
     takes_model = {name: uses_placeholder(words, MODEL_PLACEHOLDER) for name, words in agents.items()}
@@ -48,7 +49,12 @@ def _default_report(options: dict[str, Any]) -> str:
     return BLOCKED_REPORT if options["report"] is None else ""
 
 
-def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
+def program_name(command: Sequence[str]) -> str:
+    """Return the name of a command's program, which `[tools.NAME]` of a policy file is about."""
+    return PurePath(command[0]).name
+
+
+def _policy(options: dict[str, Any], journal: Journal | None, tool: str) -> Policy:
     from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
@@ -64,9 +70,9 @@ def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
 
         book = file_book()
         base = (
-            book.policy_for(options["project"])
+            book.policy_for(options["project"], tool)
             if journal is None
-            else PolicyStore(journal, book).pick(options["project"])
+            else PolicyStore(journal, book).pick(options["project"], tool)
         )
         return parse_policy(settings, base=base)
     from rung.core.classify.classifier import use_rules
@@ -74,4 +80,4 @@ def _policy(options: dict[str, Any], journal: Journal | None) -> Policy:
 
     book = load_policy(name)
     use_rules(*book.rules)
-    return parse_policy(settings, base=book.policy_for(project=options["project"]))
+    return parse_policy(settings, base=book.policy_for(options["project"], tool))

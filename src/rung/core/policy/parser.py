@@ -27,6 +27,7 @@ from rung.core.policy.bounds import bounded
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import TEMPLATES, Policy, preset
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
     from rung.core.classify.user_rules import UserRules
@@ -174,7 +175,9 @@ class PolicyBook:
         return self.limit(parse_policy(merge_tables(self.settings, *overrides))) if overrides else self.default
 
     def limit(self, policy: Policy, *trusted: Table) -> Policy:
-        """Return a policy with settings of this file, bounded by the limits and these tables unless it is trusted."""
+        """Return a policy with the settings of this file's tools, bounded by the limits and these tables unless it is trusted."""
+        if self.tools:
+            policy = policy.replace(tools=ToolSettings(tables=self.tools, is_bounded=self.limits is not None))
         return policy if self.limits is None else bounded(policy, parse_policy(merge_tables(self.limits, *trusted)))
 
     def with_base(self, base: Mapping[str, Any]) -> PolicyBook:

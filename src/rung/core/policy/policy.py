@@ -34,6 +34,7 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.stalls import StallLimits
+from rung.core.policy.tool_settings import NO_TOOLS, ToolSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,6 +190,7 @@ class Policy:
     learn: bool = setting(
         FLAG, "Enter at the rung that fixed this failure before, if a journal knows one.", default=False
     )
+    tools: ToolSettings = NO_TOOLS
 
     def __post_init__(self) -> None:
         bad = sorted(self.retry & NEVER_RETRYABLE)

@@ -36,7 +36,9 @@ def _rung_table(rung: Rung) -> dict[str, Any]:
 
 def policy_table(policy: Policy) -> dict[str, Any]:
     """Return the table that `parse_policy` reads as this policy."""
-    table = {field.name: getattr(policy, field.name) for field in fields(policy) if field.init}
+    table = {
+        field.name: getattr(policy, field.name) for field in fields(policy) if field.init and field.name != "tools"
+    }
     table["ladder"] = ladder_table(policy.ladder)
     table["models"] = [asdict(model) for model in policy.models]
     table["backoff"] = asdict(policy.backoff)

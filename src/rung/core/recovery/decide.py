@@ -23,6 +23,7 @@ from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Opt
 from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED, describe_skips
+from rung.core.policy.tool_settings import policy_for_failure
 from rung.core.recovery.handover import (
     STOP_OPTION,
     can_follow_session,
@@ -60,6 +61,7 @@ _INVALID_REQUEST: Final = Kind.INVALID_REQUEST
 
 def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jitter: float) -> Decision:
     """Return the decision after this failure. Equal arguments give equal decisions."""
+    policy = policy_for_failure(policy, failure)
     ladder = policy.ladder
     reached = exhausted_cap(incident, policy, now)
     if reached:
