@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CONDUCTOR, WATCHDOG, MessageType, TaskState
 from rung.core.crew.liveness import TableView
-from rung.core.domain.errors import ConductorLeaseHeld, ConductorReplaced, StoreUnavailable
+from rung.core.domain.errors import ConductorLeaseHeld, ConductorReplaced, IllegalTransition, StoreUnavailable
 from rung.engine.process_identity import is_elsewhere
 
 if TYPE_CHECKING:
@@ -125,8 +125,9 @@ class ConductorWatchdog:
                 self.view = self.view.missed()
                 self.log(f"the table is unavailable, trying again: {error}")
                 continue
-            except ConductorReplaced:
-                continue  # the conductor changed meanwhile; the next check reads who has the lease
+            except (ConductorReplaced, IllegalTransition) as error:
+                self.log(f"checking again: {error}")  # the lease or a row changed meanwhile
+                continue
             return row is not None and row.state is TaskState.COMPLETE
         return False
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import Row
 
+# A stopped client that is in a transaction blocks all writers of the crew. Its transactions are short.
+_CREW_SETTINGS: Final = f"{WRITER_SETTINGS}; SET idle_in_transaction_session_timeout = '10s'"
 _HAS_TABLES: Final = "SELECT to_regclass('orchestration_tasks') IS NOT NULL AND to_regclass('crew_facts') IS NOT NULL"
 
 
@@ -101,7 +103,7 @@ class _CrewBackend(PostgresBackend):
         encoding = connection.raw.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StoreError(f"{self.url}: the database encoding is {encoding}; a crew table needs UTF8")
-        connection.raw.execute(f"SET search_path TO {self.schema}; {WRITER_SETTINGS}")
+        connection.raw.execute(f"SET search_path TO {self.schema}; {_CREW_SETTINGS}")
         if self._create:
             self._ensure_schema(connection)
             self._create_tables(connection)
