@@ -17,6 +17,7 @@ from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Outbound, Upstreams
+from rung.gateway.pinned_models import PinnedModels
 from rung.gateway.policy_table import PolicyTable
 from rung.gateway.proxied_call import ProxiedCall
 from rung.gateway.references import ReferenceTable
@@ -25,7 +26,6 @@ from rung.gateway.route_probe import RouteProbe
 from rung.gateway.sessions import SessionTable, session_id
 from rung.gateway.upstream.headers import check_keys
 from rung.gateway.upstream.secret_filter import SecretFilter
-from rung.store.messages import session_models
 from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Gateway:
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
         self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS, per_call=1, initial=500, per_second=0)
         self.sessions = SessionTable(settings.sticky_seconds)
+        self.pinned_models = PinnedModels(journal, log)
         self.route_probe = RouteProbe(settings.probe_seconds, self.clock.now)
         self.circuit_waits = CircuitWaits(self.breakers, self.clock.now)
         self.in_flight = InFlightRequests()
@@ -137,7 +138,6 @@ class Gateway:
     async def _refresh(self) -> None:
         await self.ledger.refresh(self.settings, self.clock.now())
         if self.journal is not None:
-            self.sessions.set_overrides(await asyncio.to_thread(session_models, self.journal))
             await self.references.load()
             await self.policies.refresh()
 
@@ -206,11 +206,12 @@ class Gateway:
         policy = with_accounts(policy, same_account)
         return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
 
-    def journal_for(self, inbound: InboundRequest) -> Journal | ProjectJournal | None:
-        """Return the journal, scoped to the project of a request and to the models of its key."""
-        if self.journal is None or not (inbound.project or inbound.allowed_models):
-            return self.journal
-        return ProjectJournal(self.journal, inbound.project or self.journal.project, inbound.allowed_models)
+    def journal_for(self, inbound: InboundRequest, pinned: str) -> ProjectJournal | None:
+        """Return the journal, scoped to a request: its project, the models of its key, and the model of its session."""
+        if self.journal is None:
+            return None
+        project = inbound.project or self.journal.project
+        return ProjectJournal(self.journal, project, inbound.allowed_models, pinned)
 
     def breaker_key(self, inbound: InboundRequest, model: str, agent: str) -> str:
         """Return the circuit's key: upstream, model and credential, because quotas belong to a credential."""

@@ -21,6 +21,7 @@ from rung.gateway.client_timeout import answer_within
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
+from rung.gateway.sessions import session_id
 from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
 from rung.gateway.way_back import note_success, route_of, try_own_model
 
@@ -43,7 +44,8 @@ _SUMMARY_TOKENS: Final = 2_000
 async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
     """Handle a request: most need one attempt, the others are recovered."""
     inbound, now = proxied.inbound, gateway.clock.now()
-    session = _session(gateway, inbound, now)
+    pinned = await gateway.pinned_models.read(inbound)
+    session = Session(model=pinned, id=session_id(inbound)) if pinned else _session(gateway, inbound, now)
     result = _inspect_request(proxied) if proxied.upstreams.inspect is not None else None
     nudge = result.nudge if result is not None else ""
     first = None
@@ -54,7 +56,9 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
             breaker = gateway.breakers.get(route_of(gateway, inbound))
             make = partial(paid_attempt, gateway, proxied, proxied.original, inbound.model)
             first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
-        elif gateway.sessions.has_left(inbound) and gateway.route_probe.begin(route_of(gateway, inbound)):
+        elif (
+            not pinned and gateway.sessions.has_left(inbound) and gateway.route_probe.begin(route_of(gateway, inbound))
+        ):
             first = await try_own_model(gateway, proxied)
             if first is not None:  # the session is back, also if this request failed
                 gateway.sessions.forget(inbound)
@@ -124,6 +128,7 @@ async def _recover(
     inbound, spending = proxied.inbound, proxied.spending
     inbound.session = inbound.session or session.id
     await gateway.policies.refresh()
+    pinned = await gateway.pinned_models.read(inbound)  # once more: the first attempt may have taken long
     policy = _as_patient_as_client(gateway, proxied, began)
     proxied.attempt_seconds = policy.attempt_seconds
     summary_model = proxied.upstreams.settings.summary_model
@@ -158,7 +163,7 @@ async def _recover(
         rung_handlers=rewriter.rung_handlers(),
         listeners=(progress,),
         session=session,
-        journal=gateway.journal_for(inbound),
+        journal=gateway.journal_for(inbound, pinned),
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,
         service_waits=gateway.circuit_waits,

@@ -31,16 +31,12 @@ class SessionTable:
         self.ttl_seconds = seconds
         self._sessions: OrderedDict[_Key, tuple[Session, float]] = OrderedDict()
         self._left: set[_Key] = set()  # sessions that left their model because of an outage
-        self._overrides: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def find(self, inbound: InboundRequest, now: float) -> Session | None:
         """Return the session of a request, or None if nothing is stored for it."""
-        override = self._overrides.get(inbound.session) if self._overrides else None
-        if override and inbound.may_use(override):
-            return Session(model=override, id=inbound.session)
         if not self._sessions:
             return None
         return self._usable(inbound, _key(inbound), now)
@@ -52,8 +48,8 @@ class SessionTable:
             self._left.add(key)
 
     def has_left(self, inbound: InboundRequest) -> bool:
-        """Return whether the session of a request left its model because of an outage. An operator's choice is none."""
-        return bool(self._left) and inbound.session not in self._overrides and _key(inbound) in self._left
+        """Return whether the session of a request left its model because of an outage."""
+        return bool(self._left) and _key(inbound) in self._left
 
     def forget(self, inbound: InboundRequest) -> None:
         """Forget the session of a request: its next request begins on its own model."""
@@ -62,10 +58,6 @@ class SessionTable:
     def _drop(self, key: _Key) -> None:
         self._left.discard(key)
         self._sessions.pop(key, None)
-
-    def set_overrides(self, models: dict[str, str]) -> None:
-        """Pin sessions to the models that operators chose; an empty model removes the pin."""
-        self._overrides = {session: model for session, model in models.items() if model}
 
     def get_or_create(self, inbound: InboundRequest, now: float) -> Session:
         """Return the session of a request; create it if there is none."""

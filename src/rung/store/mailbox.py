@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.25  # between two polls
 IDLE_SECONDS: Final = 10.0  # an incident not asked about for this long is no longer polled
-MODEL_CACHE_SECONDS: Final = 1.0  # for which a session's model is cached
-MAX_CACHED_MODELS: Final = 1_000
 _ANSWERS: Final = """
     SELECT message.body FROM ask JOIN message ON message.topic = 'answer/' || ask.incident || '/' || ask.n
      WHERE ask.incident = ? AND ask.answer = '' ORDER BY ask.n DESC LIMIT 1"""
@@ -44,7 +42,6 @@ class Mailbox:
         self._questions: dict[DurableFuture[str | None], tuple[str, float | None]] = {}  # incident and deadline
         self._watched: dict[str, float] = {}  # polled incidents, and when a recovery last asked about them
         self._interventions: dict[str, Intervention] = {}
-        self._models: dict[str, tuple[float, str]] = {}
 
     def intervention(self, incident: str) -> Intervention | None:
         """Return an intervention for an incident, once. Never blocks: the thread polls, and the engine asks again."""
@@ -63,16 +60,8 @@ class Mailbox:
         return future
 
     def model_for(self, session: str) -> str:
-        """Return the model that an operator chose for a session; empty when there is none."""
-        cached = self._models.get(session)
-        if cached is not None and self._now() - cached[0] < MODEL_CACHE_SECONDS:
-            return cached[1]
-        message = messages.latest(self._journal, f"model/{session}")
-        name = str(message.get("model", "")) if isinstance(message, dict) else ""
-        if len(self._models) > MAX_CACHED_MODELS:
-            self._models.clear()
-        self._models[session] = (self._now(), name)
-        return name
+        """Return the model that an operator chose for a session, read now; empty when there is none."""
+        return messages.session_models(self._journal, [session]).get(session, "")
 
     # -- in the thread --------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rung.store.backends.port import BackendConnection, Database, Readable
 
 
@@ -51,11 +53,23 @@ def incidents_with_intervention(database: Readable) -> set[str]:
     return {topic.removeprefix("order/") for (topic,) in rows}
 
 
-def session_models(database: Readable) -> dict[str, str]:
-    """Return the model that an operator chose for each session."""
-    rows = database.read("SELECT topic, body FROM message WHERE topic LIKE 'model/%'")
+def session_models(database: Readable, sessions: Sequence[str]) -> dict[str, str]:
+    """Return the models that operators chose for these sessions, if they chose one."""
+    if not sessions:
+        return {}
+    marks = ", ".join("?" * len(sessions))
+    rows = database.read(
+        f"SELECT topic, body FROM message WHERE topic IN ({marks})",  # noqa: S608  # placeholders
+        [f"model/{name}" for name in sessions],
+    )
     bodies = {topic.removeprefix("model/"): json.loads(body) for topic, body in rows}
-    return {session: str(body.get("model", "")) for session, body in bodies.items() if isinstance(body, dict)}
+    models = {name: str(body.get("model", "")) for name, body in bodies.items() if isinstance(body, dict)}
+    return {name: model for name, model in models.items() if model}
+
+
+def has_session_models(database: Readable) -> bool:
+    """Return whether an operator chose a model for any session."""
+    return bool(database.read("SELECT 1 FROM message WHERE topic >= 'model/' AND topic < 'model0' LIMIT 1"))
 
 
 def as_json(value: Any, what: str) -> str:

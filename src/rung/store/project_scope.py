@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 class ProjectJournal:
     """Event log of the engine with another project than the journal's own, and with the models it may choose."""
 
-    def __init__(self, journal: Journal, project: str, models: Sequence[str] = ()) -> None:
+    def __init__(
+        self, journal: Journal, project: str, models: Sequence[str] = (), chosen_model: str | None = None
+    ) -> None:
         self.project = project
         self._journal = journal
         self._models = models  # empty: all
+        self._chosen_model = chosen_model  # the operator's choice for the session, if it was just read
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Append events to an incident, starting at position `first`."""
@@ -32,7 +35,7 @@ class ProjectJournal:
 
     def model_for(self, session: str) -> str:
         """Return the model that an operator chose for a session; empty when there is none, or it is not allowed."""
-        model = self._journal.model_for(session)
+        model = self._journal.model_for(session) if self._chosen_model is None else self._chosen_model
         return model if not self._models or model in self._models else ""
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
