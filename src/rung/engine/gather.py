@@ -12,7 +12,7 @@ from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
 from rung.engine.durable import recovery
 from rung.engine.loop.run import SYSTEM_CLOCK
 from rung.engine.ports import DurableJournal
-from rung.engine.recover import check_call, new_run, recover, recover_sync
+from rung.engine.recover import check_call, chosen_policy, new_run, recover, recover_sync
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ class GatherJob(NamedTuple):
 
 async def gather(
     *jobs: GatherJob,
-    policy: Policy | str = "task",
+    policy: Policy | str | None = None,
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     run_id: str = "",
@@ -54,6 +54,7 @@ async def gather(
     import asyncio
 
     _check_jobs(jobs, policy, ports, blocking=False)
+    policy = chosen_policy(policy, ports.get("journal"))
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}
@@ -89,7 +90,7 @@ async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, A
 
 def gather_sync(
     *jobs: GatherJob,
-    policy: Policy | str = "task",
+    policy: Policy | str | None = None,
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     run_id: str = "",
@@ -97,6 +98,7 @@ def gather_sync(
 ) -> list[Outcome[Any]]:
     """Recover all jobs concurrently, each in a thread. A cancelled sibling stops at its next wait or attempt."""
     _check_jobs(jobs, policy, ports, blocking=True)
+    policy = chosen_policy(policy, ports.get("journal"))
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
     outcomes: dict[int, Outcome[Any]] = {}

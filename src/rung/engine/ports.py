@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.request import Request
     from rung.core.domain.verdict import Verdict
+    from rung.core.policy.policy import Policy
     from rung.core.recovery.interventions import Intervention
 
 # Offset from the monotonic clock to UTC, taken once: a UTC clock that never runs backwards.
@@ -140,6 +141,15 @@ class ProjectScope(Protocol):
     """Journal that belongs to a project."""
 
     project: str
+
+
+@runtime_checkable
+class StoredPolicies(Protocol):
+    """Journal that knows the policy of its project, as set in the service and in rung.toml."""
+
+    def stored_policy(self) -> Policy | None:
+        """Return the policy of the journal's project now; None if the journal was opened without one. May block."""
+        ...
 
 
 class JournalPorts(NamedTuple):

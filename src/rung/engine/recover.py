@@ -16,7 +16,7 @@ from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.process_state import BREAKERS, RETRY_BUDGET
 from rung.engine.loop.recovery_steps import recovery
 from rung.engine.loop.run import CURRENT, RecoveryRun
-from rung.engine.ports import JournalPorts
+from rung.engine.ports import JournalPorts, StoredPolicies
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LAST_EVENT_TIMEOUT_SECONDS: Final = 2.0
+DEFAULT_LADDER: Final = "task"
 _RUN_ATTRIBUTE_PORTS: Final = (
     "clock",
     "jitter",
@@ -115,16 +116,18 @@ async def recover(
     attempt: Callable[[Request], Awaitable[T] | T],
     request: Request | str,
     *,
-    policy: Policy | str = "task",
+    policy: Policy | str | None = None,
     first: FirstAttempt | None = None,
     **ports: Unpack[Ports],
 ) -> Outcome[T]:
     """Attempt the request and recover on the policy's ladder. See `Ports` for the keyword arguments.
 
+    Without a policy, that of the journal's project holds, as set in the service or in rung.toml; else the ladder `task`.
     With `first`, a first attempt made by `attempt_first`, recovery begins with that attempt's failure. For a recovery
     that survives its process, see `rung.durable.recover`.
     """
     check_call(attempt, request, policy, ports, blocking=False)
+    policy = chosen_policy(policy, ports.get("journal"))
     if first is None or first.error is None:
         run = new_run(request, policy, ports)
         await arun_to_end(run, attempt)
@@ -138,20 +141,34 @@ async def recover(
 
 
 def recover_sync(
-    attempt: Callable[[Request], T], request: Request | str, *, policy: Policy | str = "task", **ports: Unpack[Ports]
+    attempt: Callable[[Request], T],
+    request: Request | str,
+    *,
+    policy: Policy | str | None = None,
+    **ports: Unpack[Ports],
 ) -> Outcome[T]:
     """Attempt the request and recover, blocking. Ctrl-C propagates at once and carries the outcome so far."""
     check_call(attempt, request, policy, ports, blocking=True)
+    policy = chosen_policy(policy, ports.get("journal"))
     run = new_run(request, policy, ports)
     run_to_end(run, attempt)
     return finish_run(run)
+
+
+def chosen_policy(policy: Policy | str | None, journal: object) -> Policy | str:
+    """Return the caller's policy; else that of the journal's project, or the ladder `task`."""
+    if policy is not None:
+        return policy
+    stored = journal.stored_policy() if isinstance(journal, StoredPolicies) else None
+    return DEFAULT_LADDER if stored is None else stored
 
 
 def check_call(attempt: Any, request: Any, policy: Any, ports: Mapping[str, Any], *, blocking: bool) -> None:
     """Refuse misuse of a recovery's arguments with a TypeError, before anything runs."""
     check_attempt(attempt, blocking=blocking)
     check_request(request)
-    check_policy(policy)
+    if policy is not None:
+        check_policy(policy)
     check_ports(ports, blocking=blocking)
 
 

@@ -12,7 +12,11 @@ from rung.store.user_data import user_data_dir
 from rung.wiring.settings_file import CONFIG_FILE, find
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
+    from rung.wiring.policies import PolicyStore
 
 JOURNAL_VARIABLE: Final = "RUNG_JOURNAL"
 JOURNAL_KEY: Final = "journal"
@@ -54,10 +58,29 @@ def default_path(platform: str = sys.platform) -> Path:
 
 
 def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
-    """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points."""
+    """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points.
+
+    It knows the policy of its project, for recoveries that are given none.
+    """
     from rung.store import open_journal
 
-    return open_journal(locate(None if where is None else str(where)).at, project=project)
+    opened = open_journal(locate(None if where is None else str(where)).at, project=project)
+    opened.policy_source = _policy_source(opened)
+    return opened
+
+
+def _policy_source(journal: Journal) -> Callable[[], Policy]:
+    store: PolicyStore | None = None
+
+    def pick() -> Policy:
+        nonlocal store
+        if store is None:
+            from rung.wiring.policies import PolicyStore
+
+            store = PolicyStore(journal)
+        return store.pick(journal.project)
+
+    return pick
 
 
 def exists(at: str) -> bool:

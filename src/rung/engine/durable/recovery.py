@@ -21,7 +21,7 @@ from rung.engine.durable.restored_events import changes_of, restore_events
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
 from rung.engine.loop.attempt_hooks import use_hooks
 from rung.engine.ports import DurableJournal
-from rung.engine.recover import arun_to_end, check_call, finish_run, new_run, run_to_end
+from rung.engine.recover import arun_to_end, check_call, chosen_policy, finish_run, new_run, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -225,7 +225,7 @@ async def recover(
     *,
     run_id: str,
     journal: DurableJournal,
-    policy: Policy | str = "task",
+    policy: Policy | str | None = None,
     close_when_stopped: bool = False,
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
@@ -238,7 +238,9 @@ async def recover(
 
     check_call(attempt, request, policy, ports, blocking=False)
     claim, events = await to_thread(_claim, run_id, journal)
-    run, durable = await to_thread(_open_run, claim, request, policy, ports, close_when_stopped=close_when_stopped)
+    run, durable = await to_thread(
+        _open_run, claim, request, policy, journal, ports, close_when_stopped=close_when_stopped
+    )
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
@@ -254,14 +256,14 @@ def recover_sync(
     *,
     run_id: str,
     journal: DurableJournal,
-    policy: Policy | str = "task",
+    policy: Policy | str | None = None,
     close_when_stopped: bool = False,
     **ports: Unpack[RunPorts],
 ) -> Outcome[T]:
     """Attempt a request with durable recovery, blocking."""
     check_call(attempt, request, policy, ports, blocking=True)
     claim, events = _claim(run_id, journal)
-    run, durable = _open_run(claim, request, policy, ports, close_when_stopped=close_when_stopped)
+    run, durable = _open_run(claim, request, policy, journal, ports, close_when_stopped=close_when_stopped)
     if claim.done is not None:
         return durable.outcome_of_ended_run(events)
     with claim:
@@ -281,10 +283,16 @@ def _claim(run_id: str, journal: DurableJournal) -> tuple[RunLease, Sequence[Eve
 
 
 def _open_run(
-    claim: RunLease, request: Request | str, policy: Policy | str, ports: RunPorts, *, close_when_stopped: bool
+    claim: RunLease,
+    request: Request | str,
+    policy: Policy | str | None,
+    journal: DurableJournal,
+    ports: RunPorts,
+    *,
+    close_when_stopped: bool,
 ) -> tuple[RecoveryRun, DurableRecovery]:
     try:
-        run = new_run(request, policy, {**ports, "journal": claim}, claim.run)
+        run = new_run(request, chosen_policy(policy, journal), {**ports, "journal": claim}, claim.run)
         durable = DurableRecovery(claim, run)
     except Exception:
         _give_back(claim)

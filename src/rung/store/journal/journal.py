@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import JournalReadOnly
+from rung.core.domain.errors import JournalReadOnly, StoreError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.core.policy.stalls import MAX_SIMILAR
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
+    from rung.core.policy.policy import Policy
     from rung.core.recovery.interventions import Intervention
     from rung.store.backends.port import BackendConnection, DurableFuture, Row, StoreBackend
     from rung.store.durable_runs import DurableRunStore
@@ -71,6 +72,9 @@ class Journal:
     ) -> None:
         self.backend = backend
         self.project = project
+        self.policy_source: Callable[[], Policy] | None = (
+            None  # set by whoever opens the journal for a project's policy
+        )
         self.key = JournalKey()
         self.read_models = ReadModelWriter()
         models = self.read_models
@@ -92,6 +96,16 @@ class Journal:
             backend.connect(write=False).close()
 
     # -- the engine's event log -----------------------------------------------------------------------
+
+    def stored_policy(self) -> Policy | None:
+        """Return the policy of the journal's project, as set in the service and in rung.toml; None if nobody looks it up.
+
+        A store in trouble does not prevent a call: then there is none.
+        """
+        try:
+            return None if self.policy_source is None else self.policy_source()
+        except StoreError:
+            return None
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None]:
         """Append events to an incident, starting at position `first`."""
