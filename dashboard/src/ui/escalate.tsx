@@ -6,6 +6,7 @@ import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import type { EscalateOut } from "../wire";
 import { Dialog } from "./dialog";
+import { Estimate } from "./estimate";
 import { Icon } from "./icons";
 import { showError, showToast } from "./toast";
 
@@ -51,16 +52,7 @@ export function EscalateDialog({ session, close }: { session: string; close: () 
       </div>
       {data ? (
         <>
-          <dl class="summary">
-            <div>
-              <dt>Estimated cost of the next attempt</dt>
-              <dd>{dollars(data.costEstimate)}</dd>
-            </div>
-            <div>
-              <dt>Remaining budget</dt>
-              <dd>{data.budgetLeft === null ? "no budget set" : dollars(data.budgetLeft)}</dd>
-            </div>
-          </dl>
+          <Estimate quote={data} />
           <p class="muted small">The session uses this model from its next call.</p>
         </>
       ) : null}

@@ -140,7 +140,9 @@ def _failure_details(event: ev.AttemptFailed) -> tuple[str, ...]:
         facts.append(f"retry after {format_duration(failure.retry_after)}")
     if event.dollars:
         facts.append(f"cost {format_dollars(event.dollars)}")
-    return (", ".join(facts), *(() if event.may_retry else ("the shared retry budget was spent",)))
+    frames = [line for line in failure.evidence.stack.splitlines() if line.startswith("File ")]
+    raised = (f"raised in {frames[-1]}",) if frames else ()
+    return (", ".join(facts), *raised, *(() if event.may_retry else ("the shared retry budget was spent",)))
 
 
 def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText:
