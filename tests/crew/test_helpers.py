@@ -62,6 +62,7 @@ class Asker:
         self.crew = replace(self.world.conductor.crew, jitter=lambda: 0.5)
         self.report = self.crew.runtime_dir / "escalations" / "helpers.md"
         self.delays: list[float] = []
+        self.next_step = "the rule's fix"
 
     def ask(self, command: list[str], *, seconds: float = 60.0, crash_after: int = 99) -> dict[str, Any] | None:
         """Return the answer. The conductor is killed when it has started `crash_after` runs: then None."""
@@ -71,7 +72,7 @@ class Asker:
             fields={"task": "task-01"},
             parse=lambda answer: answer,
             otherwise=lambda: NONE,
-            next_step="the rule's fix",
+            next_step=self.next_step,
             seconds=seconds,
         )
         asking = ask(self.crew, self.world.table.require_task("task-01"), question)
@@ -142,6 +143,18 @@ def test_another_error_is_another_question(tmp_path: Path, asker: Asker) -> None
     asker.world.table.report_error(asker.world.table.claim("task-01", "s1"), "typo")
     assert asker.ask(command) == NONE
     assert len(asked(tmp_path)) == 6
+
+
+def test_the_replanner_is_not_named_when_it_was_asked_three_times(tmp_path: Path, asker: Asker) -> None:
+    """The report names a person where the plan was already changed as often as it may be."""
+    asker.next_step = "the replanner"
+    command = helper(tmp_path, "!401 invalid api key")
+    assert asker.ask(command) == NONE
+    assert "Next: the replanner" in asker.report.read_text()
+    asker.world.table.set_fact("consultations", "3")
+    asker.world.table.report_error(asker.world.table.claim("task-01", "s1"), "typo")
+    assert asker.ask(command) == NONE
+    assert asker.report.read_text().endswith("Next: a person decides\n\n")
 
 
 def test_a_wrong_answer_is_told_what_is_wrong(tmp_path: Path, asker: Asker) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.process import RunningProcess
 from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, MessageType, TaskState
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rung.crew.task_recovery import TaskRecoveries
     from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
+
+
+CONSULTATIONS_KEY: Final = "consultations"  # fact of the crew: how many new plans of the replanner were applied
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,6 +136,10 @@ class ConductorContext:
             return
         self.table.update_columns(task.task_id, note=f"{ASKS_PREFIX} {reason}")
         self.log(f"{task.task_id}: needs a person: {reason}")
+
+    def consultations(self) -> int:
+        """Return how many new plans of the replanner were applied."""
+        return int(self.table.get_fact(CONSULTATIONS_KEY) or 0)
 
     def terminate(self, task_id: str) -> None:
         """End the task's worker process and record its end. The caller has marked the task before."""

@@ -13,7 +13,7 @@ from rung.core.crew.error_triage import FixProposal
 from rung.core.crew.evidence import evidence_gap
 from rung.core.text.quoted_data import quote_data
 from rung.crew.helper_runs import PROMPT_PLACEHOLDER
-from rung.crew.subagent import TIMEOUT_SECONDS, Question, unusable
+from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Question, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 NewPlan = TypeVar("NewPlan")
 _MAX_REPORT_CHARS: Final = 4_096
-REPLANNER_STEP: Final = "the replanner"
-PERSON_STEP: Final = "a person decides"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

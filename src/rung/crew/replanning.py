@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rung.core.crew.blocker import Blocker
 from rung.core.crew.contract import CONDUCTOR, MessageType
 from rung.core.crew.plan import CrewPlan, revised_plan
 from rung.core.domain.errors import ConfigError
 from rung.core.text.quoted_data import quote_data
-from rung.crew.context import git_output
+from rung.crew.context import CONSULTATIONS_KEY, git_output
 from rung.crew.dispatch import PAUSED_KEY
 from rung.crew.plan_sync import PLAN_FOLDER_KEY, apply_plan, current_plan, require_programs
 from rung.crew.subagent import ask, unusable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rung.crew.subagent import Asking
     from rung.store.crew.rows import TaskRow
 
-CONSULTATIONS_KEY: Final = "consultations"  # fact of the crew: how many new plans were applied
 _PAUSE, _RESUME = "PAUSE", "RESUME"  # first words of the messages to workers
 
 
@@ -32,7 +31,7 @@ def replan(crew: ConductorContext, task: TaskRow, reason: str) -> Asking[None]:
     """
     while paused_by(crew) not in ("", task.task_id):
         yield None
-    number = int(crew.table.get_fact(CONSULTATIONS_KEY) or 0) + 1
+    number = crew.consultations() + 1
     if number > crew.settings.max_consultations:
         crew.request_operator(task, f"{reason} (the plan was already changed {number - 1} times)")
         return

@@ -38,6 +38,8 @@ QUESTION_FACT: Final = (
 )
 NOT_RUNNABLE_EXIT_CODES: Final = (126, 127)  # of a shell: program not executable, program not found
 MAX_NOTE_CHARS: Final = 2_000  # of an error that is added to the question
+REPLANNER_STEP: Final = "the replanner"
+PERSON_STEP: Final = "a person decides"
 REPORT_FILE: Final = "escalations/helpers.md"
 _POLICY: Final = preset(HELPER, "helper").replace(report="")
 
@@ -87,7 +89,9 @@ def ask(crew: ConductorContext, task: TaskRow, question: Question[T]) -> Asking[
         else:
             dialogue.clear()
             return answer
-    dialogue.report(question.command[0], question.next_step)
+    may_replan = crew.consultations() < crew.settings.max_consultations
+    is_true = question.next_step != REPLANNER_STEP or may_replan
+    dialogue.report(question.command[0], question.next_step if is_true else PERSON_STEP)
     return question.otherwise()
 
 
