@@ -339,3 +339,18 @@ def test_each_checkpoint_has_five_reviews(world: World) -> None:
     assert first.startswith("REVIEW APPROVED: checkpoint 1. Continue.\n1 of 2 reviews are approved")
     assert second == "REVIEW APPROVED: checkpoint 2. Continue."
     world.table.complete(claim)
+
+
+def test_an_error_beyond_authority_spends_no_correction(world: World) -> None:
+    """It goes to the replanner at once, and neither the table's count nor the worker's grows by it."""
+    world.conductor.crew.settings = replace(world.conductor.crew.settings, attended=True)
+    claim = claimed(world)
+    world.table.report_error(claim, "ImportError: No module named foo")
+    world.conductor.handle_pending()
+    world.table.resume(claim)
+    world.table.report_error(claim, "this requires cross-phase changes")
+    world.conductor.handle_pending()
+    assert task(world).note.startswith("asks: ")
+    assert (task(world).error_tries, task(world).retry_count) == (1, 1)
+    world.table.excuse_error(task(world))  # as another conductor would that handles it again
+    assert (task(world).error_tries, task(world).retry_count) == (1, 1)

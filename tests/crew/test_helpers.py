@@ -264,7 +264,7 @@ def test_the_report_names_the_true_next_step(
         judgement.propose_fix(error),
         judgement.investigate(error),
         judgement.review_work(row, ReviewRequest()),
-        judgement.write_instructions(row, "empty"),
+        judgement.write_instructions(row, "empty", str),
     )
     assert tuple(question.next_step for question in questions) == next_steps
     assert judgement.replan(row, "blocked", lambda plan: plan).next_step == "a person decides"

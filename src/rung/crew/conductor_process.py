@@ -47,8 +47,6 @@ def open_context(
     table = CrewTable.open(table_url)
     plan = current_plan(table)
     settings = ConductorSettings.from_plan(plan.settings) if plan is not None else ConductorSettings()
-    judge = plan.settings.judge if plan is not None else ()
-    replanner = plan.settings.replanner if plan is not None else ()
     directory = record_runtime_dir(table_url, table)
     return ConductorContext(
         table=table,
@@ -56,7 +54,7 @@ def open_context(
         runtime_dir=directory,
         settings=settings,
         processes=RealProcesses(directory),
-        judgement=CommandJudgement(judge, replanner),
+        judgement=CommandJudgement.of_plan(plan),
         recoveries=TaskRecoveries(policy("crew"), time.time, journal, attended=settings.attended, log=log),
         now=time.time,
         log=log,

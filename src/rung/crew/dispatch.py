@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CLAIMABLE
-from rung.crew.instruction_file import instruction_problem
+from rung.crew.instruction_reading import instruction_problem
 from rung.crew.pool_control import StartGate
 from rung.engine.process_identity import is_elsewhere
 from rung.store.crew.briefing import has_instruction, worker_instructions
@@ -60,7 +60,7 @@ def is_instructed(crew: ConductorContext, task: TaskRow) -> bool:
 
 def has_instructions(crew: ConductorContext, task: TaskRow) -> bool:
     """Return whether the task's instructions can be used. If not, the conductor's handlers are told, and mend them."""
-    problem = instruction_problem(task)
+    problem = instruction_problem(crew, task)
     if problem:
         crew.faulty_instructions[task.task_id] = problem
         crew.helpers.wake()

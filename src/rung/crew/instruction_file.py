@@ -38,17 +38,6 @@ def full_instructions(table: CrewTable, task: TaskRow) -> str:
     return f"{told}\n\n{read_instructions(task.instruction_path)}" if task.instruction_path else told
 
 
-def instruction_problem(task: TaskRow) -> str:
-    """Return what is wrong with the instruction file of a task; empty if it can be used, or if the task has none."""
-    if not task.instruction_path:
-        return ""
-    try:
-        read_instructions(task.instruction_path)
-    except ConfigError as error:
-        return f"it must be {error.allowed}"
-    return ""
-
-
 def _read_regular(path: str) -> bytes:
     """Return the start of a regular file; of anything else, nothing."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would block

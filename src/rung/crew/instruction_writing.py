@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rung.crew.instruction_file import instruction_problem
+from rung.crew.instruction_reading import check_text, give_instructions, instruction_problem
 from rung.crew.replanning import replan
-from rung.crew.subagent import ask
+from rung.crew.subagent import ask, unusable
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
@@ -15,15 +15,22 @@ if TYPE_CHECKING:
 
 
 def ensure_instructions(crew: ConductorContext, task: TaskRow) -> Asking[None]:
-    """Replace the task's instruction file if it cannot be used."""
-    problem = instruction_problem(task)
+    """Replace the task's instructions if they cannot be used. Their writer is told what is wrong, also with a new text."""
+    problem = instruction_problem(crew, task)
     if not problem:
         return
-    written = yield from ask(crew, task, crew.judgement.write_instructions(task, problem))
+    question = crew.judgement.write_instructions(task, problem, lambda text: _check(crew, task, text))
+    written = yield from ask(crew, task, question)
     if written is None:
-        reason = f"its instructions cannot be used ({task.instruction_path}): {problem}"
-        yield from replan(crew, task, reason)
+        where = f" ({task.instruction_path})" if task.instruction_path else ""
+        yield from replan(crew, task, f"its instructions cannot be used{where}: {problem}")
         return
-    file = crew.write(f"instructions/{task.task_id}.md", written)
-    crew.table.update_columns(task.task_id, instruction_path=str(file))
-    crew.log(f"{task.task_id}: its instructions were rewritten ({file}): {problem}")
+    give_instructions(crew, task, written, f"rewritten: {problem}")
+
+
+def _check(crew: ConductorContext, task: TaskRow, text: str) -> str:
+    """Return the text, mended. One with a larger flaw goes back to its writer."""
+    check = check_text(crew, task, text)
+    if check.problems:
+        raise unusable(f"the new instructions cannot be used either: {'; '.join(check.problems)}")
+    return check.text

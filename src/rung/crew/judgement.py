@@ -11,6 +11,7 @@ from rung.core.classify.guide.work import GUIDES
 from rung.core.crew.contract import MAX_ERROR_TRIES
 from rung.core.crew.error_triage import FixProposal
 from rung.core.crew.evidence import evidence_gap
+from rung.core.crew.review import approve, request_changes
 from rung.core.text.quoted_data import quote_data
 from rung.crew.helper_runs import PROMPT_PLACEHOLDER
 from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Question, unusable
@@ -18,7 +19,8 @@ from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Que
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.crew.review import ReviewRequest
+    from rung.core.crew.plan import CrewPlan
+    from rung.core.crew.review import ReviewRequest, ReviewVerdict
     from rung.core.domain.failures import Failure
     from rung.store.crew.rows import TaskRow
 
@@ -74,19 +76,38 @@ class CommandJudgement:
     """
 
     def __init__(
-        self, judge: Sequence[str] = (), replanner: Sequence[str] = (), *, seconds: float = TIMEOUT_SECONDS
+        self,
+        judge: Sequence[str] = (),
+        replanner: Sequence[str] = (),
+        reviewer: Sequence[str] = (),
+        *,
+        seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        for command in (judge, replanner):
+        for command in (judge, replanner, reviewer):
             fill_placeholders(command, {PROMPT_PLACEHOLDER: ""})  # refuses a question that would be code
         self._judge = tuple(judge)
         self._replanner = tuple(replanner)
+        self._reviewer = tuple(reviewer)
         self._seconds = seconds
         self._rule = RuleJudgement()
+
+    @classmethod
+    def of_plan(cls, plan: CrewPlan | None) -> CommandJudgement:
+        """Return the commands that a plan names."""
+        if plan is None:
+            return cls()
+        review = plan.settings.review
+        return cls(plan.settings.judge, plan.settings.replanner, () if isinstance(review, str) else review)
 
     @property
     def has_replanner(self) -> bool:
         """Return whether a command writes new plans."""
         return bool(self._replanner)
+
+    @property
+    def has_reviewer(self) -> bool:
+        """Return whether a command reviews all work."""
+        return bool(self._reviewer)
 
     @property
     def _after_judge(self) -> str:
@@ -129,13 +150,43 @@ class CommandJudgement:
             seconds=self._seconds,
         )
 
-    def write_instructions(self, task: TaskRow, problem: str) -> Question[str | None]:
-        """Return the question for the full text of new instructions of a task whose instructions cannot be used."""
+    def review(self, task: TaskRow, request: ReviewRequest, by_rule: ReviewVerdict) -> Question[ReviewVerdict | None]:
+        """Return the question for the reviewer's verdict on a review request. No rule approves in its place."""
+
+        def parse(answer: dict[str, Any]) -> ReviewVerdict:
+            problem = _parse_review(answer)
+            return request_changes(request, problem) if problem else approve(request)
+
+        return Question(
+            name="review",
+            command=self._reviewer,
+            fields={
+                "task": task.task_id,
+                "title": task.title,
+                "instruction_path": task.instruction_path,
+                "workdir": task.workdir,
+                "checkpoint": request.checkpoint,
+                "checkpoints": task.checkpoints,
+                "cycle": task.review_cycles,
+                "review": request.body(),
+                "rules": {"decision": by_rule.decision.value, "reasons": list(by_rule.reasons)},
+            },
+            parse=parse,
+            otherwise=lambda: None,
+            next_step=self._after_judge,
+            seconds=self._seconds,
+        )
+
+    def write_instructions(self, task: TaskRow, problem: str, check: Callable[[str], str]) -> Question[str | None]:
+        """Return the question for the full text of new instructions of a task whose instructions cannot be used.
+
+        `check` returns the text to use; it raises AttemptError for a text that is sent back.
+        """
         return Question(
             name="instructions",
             command=self._judge,
             fields={"task": task.task_id, "title": task.title, "wrong": problem},
-            parse=_parse_instructions,
+            parse=lambda answer: check(_parse_instructions(answer)),
             otherwise=lambda: None,
             next_step=self._after_judge,
             seconds=self._seconds,
@@ -197,7 +248,10 @@ def _parse_proposal(answer: dict[str, Any]) -> FixProposal | None:
 
 
 def _parse_review(answer: dict[str, Any]) -> str:
+    """Return what is wrong with the work; empty if it is approved."""
     is_approved = _required(answer, "approve")
+    if not isinstance(is_approved, bool):
+        raise unusable("`approve` must be true or false")
     return "" if is_approved else str(answer.get("reason") or "not approved; no reason was given")
 
 

@@ -18,6 +18,7 @@ from rung.core.crew.contract import (
 from rung.core.crew.corrections import corrections_spent, leaves_for_replanner
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
 from rung.core.crew.evidence import NOBODY_CHECKED
+from rung.core.crew.mandatory import mandatory_items, named_change, proposed_change
 from rung.core.crew.pool import PARKED_PREFIX
 from rung.core.crew.review import (
     ReviewDecision,
@@ -29,6 +30,8 @@ from rung.core.crew.review import (
 )
 from rung.core.crew.service_trouble import trouble_of
 from rung.core.domain import events as ev
+from rung.core.domain.error_size import Size, size_of
+from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
 from rung.crew.dispatch import is_instructed
 from rung.crew.judgement import WorkerError
@@ -57,12 +60,18 @@ def handle_error(crew: ConductorContext, task: TaskRow) -> Asking[None]:
     message = newest_message(crew, task, MessageType.ERROR)
     report = message.message if message is not None else task.last_error or ""
     evidence = ErrorReport.parse(report).evidence(f"{task.last_error or ''}\n{report}".strip())
+    if named_change(evidence.text, _mandatory(crew, task)):
+        evidence = evidence._replace(finding=Kind.BEYOND_AUTHORITY)
     at = crew.now() if message is None else sent_at(message, crew.now())
     failure = classify(evidence, at, local_zone())
     if absorb(crew, task, trouble_of(failure, at)):
         _ask_to_wait(crew, task, failure)
         return
     yield from take_next_rung(crew, task, failure, report)
+
+
+def _mandatory(crew: ConductorContext, task: TaskRow) -> tuple[str, ...]:
+    return mandatory_items(current_plan(crew.table), task.task_id)
 
 
 def _ask_to_wait(crew: ConductorContext, task: TaskRow, failure: Failure) -> None:
@@ -83,17 +92,23 @@ def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, repo
         question = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
         with _kept_if_dropped(crew, task, history):
             proposal = yield from ask(crew, task, question)
-        if proposal is not None:
+        item = "" if proposal is None else proposed_change(proposal, _mandatory(crew, task))
+        if proposal is not None and not item:
             body = proposal.body(task.errors) + (f"\n\n{CONSIDER_REPLANNING}" if no_progress else "")
             crew.table.reply(task, TaskState.FIX_PROPOSED, body, MessageType.FIX_PROPOSAL, history=history)
             crew.log(f"{task.task_id}: {decision.action}: {failure.kind}")
             return
         crew.table.update_columns(task.task_id, history=history)
-        yield from replan(crew, task, f"no cause was found for {failure.headline()}")
+        found = f"the proposed fix changes {item}, which is mandatory in the plan" if item else "no cause was found"
+        yield from replan(crew, task, f"{found}: {failure.headline()}")
+        if item:
+            crew.table.excuse_error(task)
         return
     crew.table.update_columns(task.task_id, history=history)
     if isinstance(decision, ev.Change) and decision.action is Action.REPLAN:
         yield from replan(crew, task, failure.headline())
+        if failure.kind is Kind.BEYOND_AUTHORITY or size_of(failure) is Size.BEYOND:
+            crew.table.excuse_error(task)  # no correction was spent on it
         return
     crew.request_operator(task, decision.question if isinstance(decision, ev.Ask) else decision.reason)
 
@@ -116,7 +131,7 @@ def handle_context_warning(crew: ConductorContext, task: TaskRow) -> None:
     warning = newest_message(crew, task, MessageType.CONTEXT_WARNING)
     report = ContextReport.parse(warning.message if warning is not None else "")
     plan = current_plan(crew.table)
-    planned = next((one for one in plan.tasks if one.id == task.task_id), None) if plan is not None else None
+    planned = plan.task(task.task_id) if plan is not None else None
     estimate = None if planned is None else planned.estimate
     answer = assess_context(report, estimate=estimate, earlier_warnings=max(0, task.warnings - 1))
     state, message_type = {
@@ -148,7 +163,13 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
         crew.log(f"{task.task_id}: waits for a person's review")
         return
     verdict = judge_review(request)
-    if verdict.decision is ReviewDecision.NEEDS_FULL_REVIEW:
+    if crew.judgement.has_reviewer:
+        reviewed = yield from ask(crew, task, crew.judgement.review(task, request, verdict))
+        if reviewed is None:
+            yield from replan(crew, task, f"the reviewer gave no usable answer on checkpoint {task.checkpoint}")
+            return
+        verdict = reviewed
+    elif verdict.decision is ReviewDecision.NEEDS_FULL_REVIEW:
         problem = yield from ask(crew, task, crew.judgement.review_work(task, request))
         if problem == NOBODY_CHECKED:  # the worker cannot help it, so it is not sent back
             crew.request_operator(task, problem)

@@ -129,7 +129,7 @@ class _Dialogue:
     @classmethod
     def load(cls, crew: ConductorContext, task: TaskRow, question: str) -> _Dialogue:
         """Return the stored dialogue if it is about the same error or review, else a new one."""
-        key = f"{task.generation}/{task.error_tries}/{task.checkpoint}/{task.review_cycles}"
+        key = f"{task.generation}/{task.error_tries}/{task.reviews_approved}/{task.checkpoint}/{task.review_cycles}"
         dialogue = cls(crew=crew, task_id=task.task_id, question=question, key=key)
         stored = json.loads(crew.table.get_fact(dialogue._fact) or "{}")
         if stored.get("key") == key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
@@ -12,6 +13,7 @@ from rung.core.crew.liveness import (
     Liveness,
     LivenessSignals,
     LivenessThresholds,
+    RestartLimits,
     WorkerRestart,
     check_liveness,
     restart_block_reason,
@@ -19,6 +21,7 @@ from rung.core.crew.liveness import (
 from rung.core.crew.pool import PARKED_PREFIX
 from rung.crew.context import git_output
 from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
+from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, exit_trouble, handover_trouble, observe_probes
 from rung.engine.process_identity import is_elsewhere
 from rung.store.crew.briefing import briefing_of, last_handoff_message
@@ -191,13 +194,22 @@ def _restart_unclaimed(crew: ConductorContext, task: TaskRow, reason: str) -> No
         crew.table.update_columns(task.task_id, redispatches=task.redispatches + 1)
 
 
+def _limits(crew: ConductorContext, task: TaskRow) -> RestartLimits:
+    """Return the restart limits; a task of the plan can have its own limit of new workers."""
+    plan = current_plan(crew.table)
+    planned = plan.task(task.task_id) if plan is not None else None
+    if planned is None or planned.redispatches is None:
+        return crew.settings.limits
+    return replace(crew.settings.limits, redispatches=planned.redispatches)
+
+
 def _may_restart(crew: ConductorContext, task: TaskRow, reason: str, *, is_lost: bool = True) -> bool:
     """Return whether the restart limits allow another worker. If not, escalate the task.
 
     If a limit of the whole crew is exceeded, dispatching is halted too. A worker that wrote a hand-over is not lost:
     only the limit of its own task counts.
     """
-    limits, now = crew.settings.limits, crew.now()
+    limits, now = _limits(crew, task), crew.now()
     restarts = [
         WorkerRestart(task_id=one.task_id, at=now - one.age, is_death=one.why.startswith(DEATH_PREFIXES))
         for one in (crew.table.restarts(limits.window_seconds) if is_lost else ())

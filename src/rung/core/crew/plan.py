@@ -89,7 +89,8 @@ class CrewSettings:
     )
     review: str | tuple[str, ...] = setting(
         _REVIEW,
-        "Who reviews: the rules (`auto`), a person, or a command that gets the request on standard input.",
+        "Who reviews: the rules (`auto`), a person, or a command that gets each request as JSON on standard input and decides "
+        "alone.",
         default="auto",
     )
     judge: tuple[str, ...] = setting(COMMAND, "Command that reviews work where the rules ask for it.", default=())
@@ -110,7 +111,7 @@ class CrewSettings:
     claim_within: float = setting(
         POSITIVE_SECONDS, "Seconds in which a launched worker must claim its task.", default=300.0
     )
-    redispatches: int = setting(COUNT, "How often one task is given to another worker.", default=3)
+    redispatches: int = setting(WHOLE, "How often one task is given to another worker; 0: never.", default=3)
     restarts: int = setting(COUNT, "Worker restarts allowed within `restart_seconds`.", default=5)
     restart_seconds: float = setting(POSITIVE_SECONDS, "Time window of `restarts`.", default=900.0)
     deaths: int = setting(COUNT, "Tasks whose worker died within `death_seconds` that stop the crew.", default=3)
@@ -144,6 +145,12 @@ class CrewSettings:
     spread: float = setting(
         SECONDS, "Seconds between two starts after a pool has opened, on average.", default=DEFAULT_POOL_LIMITS.spread
     )
+    mandatory: tuple[str, ...] = setting(
+        TEXTS,
+        "Items that only a new plan may change: paths, or names as workers write them. An error or a proposed fix that would "
+        "change one goes to the replanner at once.",
+        default=(),
+    )
     attended: bool = setting(
         FLAG, "Whether a person can be asked. If not, a task that needs one ends with a report.", default=False
     )
@@ -172,6 +179,13 @@ class PlannedTask:
         "rest.",
         default=0,
     )
+    mandatory: bool = setting(
+        FLAG,
+        "Whether only a new plan may change the task, and what it writes. An error or a proposed fix of another task that would "
+        "change it goes to the replanner at once.",
+        default=False,
+    )
+    redispatches: int | None = setting(optional(WHOLE), "`redispatches` of this task.", default=None)
     estimate: float | None = setting(
         optional(_PERCENT), "Expected share of the context, in per cent; compared when a worker warns.", default=None
     )
@@ -212,6 +226,10 @@ class CrewPlan:
         """Return the tasks to execute: rollbacks first, then by priority, then in the order of the file."""
         active = (task for task in self.tasks if task.mark is not TaskChange.REMOVED)
         return tuple(sorted(active, key=lambda task: (task.mark is not TaskChange.ROLLBACK, -task.priority)))
+
+    def task(self, task_id: str) -> PlannedTask | None:
+        """Return the task with this id; None if the plan has none."""
+        return next((task for task in self.tasks if task.id == task_id), None)
 
     def dependencies(self) -> dict[str, frozenset[str]]:
         """Return the dependencies of each active task: those it declares, and all rollback tasks."""

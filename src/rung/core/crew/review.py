@@ -151,6 +151,13 @@ def review_exhausted(checkpoint: int | None, cycles: int) -> Evidence | None:
     return Evidence(text=text, finding=Kind.REVIEW_EXHAUSTED)
 
 
+def approve(request: ReviewRequest) -> ReviewVerdict:
+    """Return the verdict of a reviewer that approves the work."""
+    decision = ReviewDecision.APPROVE
+    reasons = ("the reviewer approves",)
+    return ReviewVerdict(decision=decision, reasons=reasons, body=_format_verdict(decision, reasons, request))
+
+
 def request_changes(request: ReviewRequest, problem: str) -> ReviewVerdict:
     """Return the verdict for a problem that a full review found."""
     decision, reasons = ReviewDecision.REVISE, (problem,)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import NewTask, TaskRow
 
 _TASK_ID: Final = re.compile(TASK_ID_PATTERN)
+_LAST_EXCUSED_FACT: Final = "last_excused/"  # fact of the crew; the task id follows: number of its last excused error
 _PROCESS_COLUMNS: Final = "session_id, task_id, launched_at, ended_at, exit_code, command, machine"
 
 
@@ -82,6 +83,20 @@ class ConductorCommands(WorkerCommands):
                 excused = self.get_fact(EXCUSED_FACT + task.task_id) or "0"
                 self._upsert_fact(EXCUSED_FACT + task.task_id, str(int(excused) + 1))
         return bool(moved)
+
+    def excuse_error(self, task: TaskRow) -> None:
+        """Take back the count of the task's last error, once: no correction was spent on it."""
+        with self._signed_in():
+            excused = int(self.get_fact(EXCUSED_FACT + task.task_id) or "0")
+            number = str(task.error_tries + excused)  # of the error, over the task's life
+            if task.error_tries and self.get_fact(_LAST_EXCUSED_FACT + task.task_id) != number:
+                self._upsert_fact(_LAST_EXCUSED_FACT + task.task_id, number)
+                self._upsert_fact(EXCUSED_FACT + task.task_id, str(excused + 1))
+                self.connection.execute(
+                    "UPDATE orchestration_tasks SET retry_count = retry_count - 1"
+                    " WHERE task_id = ? AND session_id = ? AND retry_count > 0",
+                    [task.task_id, task.session_id],
+                )
 
     def update_columns(self, task_id: str, **columns: Any) -> None:
         """Update columns other than the state."""
