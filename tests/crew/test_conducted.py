@@ -171,8 +171,8 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     assert place.say("crew", "stop", "--why", "context runs out", "--hand-over").returncode == 0
     place.until(lambda: place.task("task-01").generation == 2)
     assert not is_alive(worker)
-    assert "context runs out" in (place.runtime / "HANDOFF.md").read_text()
-    assert "session" in (place.runtime / "MEMORY.md").read_text()
+    assert "context runs out" in (place.runtime / "temp" / "HANDOFFS" / "Conductor" / "handoff.md").read_text()
+    assert f"task-01: PID {worker.number}, session" in (place.runtime / "MEMORY.md").read_text()
     assert any("asked for a successor" in text for text in place.messages(WATCHDOG, MessageType.WARNING))
     with CrewTable.open(str(place.db)) as table:
         said = table.messages("task-01")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,7 +151,18 @@ class ConductorContext:
         A worker on another machine cannot be signalled. Its lease has ended, so its next write tells it to stop.
         """
         self.table.require_lease()  # a conductor that was replaced signals nobody
+        self._protocol_pid_file(task_id).unlink(missing_ok=True)
         return None if self.runs_elsewhere(task_id) else self.processes.end(task_id, self.settings.grace)
+
+    def link_pid(self, task_id: str) -> None:
+        """Link the PID file of the task's worker from `temp/musician-TASK.pid`, where the conductor's protocol looks for it."""
+        link = self._protocol_pid_file(task_id)
+        with suppress(OSError):  # the link is for people and their scripts
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(f"../pids/{task_id}.pid")
+
+    def _protocol_pid_file(self, task_id: str) -> Path:
+        return self.runtime_dir / "temp" / f"musician-{task_id}.pid"
 
     def runs_elsewhere(self, task_id: str) -> bool:
         """Return whether the task's worker was launched on another machine, where its process cannot be seen."""

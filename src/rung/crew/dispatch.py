@@ -92,6 +92,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
     crew.end_process(task.task_id)  # remains of an earlier worker
     crew.table.record_launch(session, task.task_id, arguments, machine=crew.machine)
     crew.processes.launch(task.task_id, arguments, environment, Path(task.workdir) if task.workdir else None)
+    crew.link_pid(task.task_id)
     crew.log(f"{task.task_id}: launched {worked_by}")
 
 

@@ -6,8 +6,10 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from rung.core.crew.learning import told_learnings
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.briefing import worker_instructions
+from rung.store.crew.learnings import load_learnings
 
 if TYPE_CHECKING:
     from rung.store.crew.rows import TaskRow
@@ -33,9 +35,10 @@ def read_instructions(path: str) -> str:
 
 
 def full_instructions(table: CrewTable, task: TaskRow) -> str:
-    """Return everything that the task's worker is told, with the text of the instruction file; raises as it does."""
-    told = worker_instructions(table, task)
-    return f"{told}\n\n{read_instructions(task.instruction_path)}" if task.instruction_path else told
+    """Return everything that the task's worker is told, with the text of its file and the crew's learnings."""
+    file = read_instructions(task.instruction_path) if task.instruction_path else ""
+    parts = (worker_instructions(table, task), file, told_learnings(load_learnings(table)))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _read_regular(path: str) -> bytes:

@@ -19,6 +19,7 @@ from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Que
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rung.core.crew.learning import Learning
     from rung.core.crew.plan import CrewPlan
     from rung.core.crew.review import ReviewRequest, ReviewVerdict
     from rung.core.domain.failures import Failure
@@ -37,13 +38,29 @@ class WorkerError:
     report: str
     tries: int
     no_progress: bool = False
+    learnings: tuple[Learning, ...] = ()
+
+    @property
+    def known_fix(self) -> FixProposal | None:
+        """Return the fix after which this error was resolved before; None if the crew has not seen it."""
+        known = next((one for one in self.learnings if one.fix and one.fingerprint == self.failure.fingerprint), None)
+        if known is None:
+            return None
+        outcome = f" Its worker then reported: {known.outcome}" if known.outcome else ""
+        return FixProposal(
+            root_cause=f"the same error was resolved in {known.task}; its cause there: {known.root_cause}",
+            fix=f"{known.fix}{outcome}",
+            afterwards=f"continue with {self.task.task_id}, and run its tests before you request a review",
+        )
 
 
 class RuleJudgement:
     """Answers from the guide to failure kinds. It reads no code, so it never replans or finds a hidden cause."""
 
     def propose_fix(self, error: WorkerError) -> FixProposal | None:
-        """Return the guide's advice for the error's kind."""
+        """Return the fix that resolved this error before, or else the guide's advice for its kind."""
+        if error.known_fix is not None and not error.no_progress:
+            return error.known_fix
         guide = GUIDES[error.failure.kind]
         advice = " ".join(guide.helps[:2])
         return FixProposal(
@@ -56,6 +73,8 @@ class RuleJudgement:
         """Tell the worker to find the cause itself before it changes anything."""
         if error.no_progress or error.tries >= MAX_ERROR_TRIES:
             return None
+        if error.known_fix is not None:
+            return error.known_fix
         return FixProposal(
             root_cause="unknown; no other agent has investigated it",
             fix="Before you change anything, find the cause: reproduce the error, read the code it comes from, and "
@@ -226,6 +245,7 @@ def _error_fields(error: WorkerError) -> dict[str, Any]:
         "report": clip(error.report, _MAX_REPORT_CHARS),
         "tries": error.tries,
         "no_progress": error.no_progress,
+        "learnings": [one.line() for one in error.learnings],
     }
 
 

@@ -18,6 +18,7 @@ from rung.core.crew.contract import (
 from rung.core.crew.corrections import corrections_spent, leaves_for_replanner
 from rung.core.crew.error_triage import CONSIDER_REPLANNING, ErrorReport
 from rung.core.crew.evidence import NOBODY_CHECKED
+from rung.core.crew.learning import most_relevant
 from rung.core.crew.mandatory import mandatory_items, named_change, proposed_change
 from rung.core.crew.pool import PARKED_PREFIX
 from rung.core.crew.review import (
@@ -35,12 +36,14 @@ from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
 from rung.crew.dispatch import is_instructed
 from rung.crew.judgement import WorkerError
+from rung.crew.learnings import learn_from_recovery
 from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, progressed, sent_at
 from rung.crew.replanning import replan
 from rung.crew.subagent import ask
 from rung.crew.worker_supervision import redispatch
 from rung.engine.local_zone import local_zone
+from rung.store.crew.learnings import load_learnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +89,14 @@ def take_next_rung(crew: ConductorContext, task: TaskRow, failure: Failure, repo
     """Record the failure and act on the ladder's decision: fix, investigate, replan, or ask a person."""
     no_progress = crew.recoveries.makes_no_progress(task, failure)
     decision, history = crew.recoveries.record_failure(task, failure)
-    error = WorkerError(task=task, failure=failure, report=report, tries=task.errors, no_progress=no_progress)
+    error = WorkerError(
+        task=task,
+        failure=failure,
+        report=report,
+        tries=task.errors,
+        no_progress=no_progress,
+        learnings=most_relevant(load_learnings(crew.table), failure.fingerprint),
+    )
     if isinstance(decision, ev.Change) and decision.action in (Action.FIX, Action.INVESTIGATE):
         investigates = decision.action is Action.INVESTIGATE
         question = (crew.judgement.investigate if investigates else crew.judgement.propose_fix)(error)
@@ -176,6 +186,7 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
             return
         verdict = request_changes(request, problem) if problem else judge_review(request, fully_reviewed=True)
     if verdict.decision is ReviewDecision.APPROVE:
+        learn_from_recovery(crew, task)
         history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
         left = reviews_left(task.checkpoints, task.reviews_approved + 1)
         body = verdict.body + (f"\n{left}." if left else "")
@@ -188,6 +199,7 @@ def handle_review(crew: ConductorContext, task: TaskRow) -> Asking[None]:
 def handle_completion(crew: ConductorContext, task: TaskRow) -> None:
     """Record that the task is complete and close its incident. Its worker exits by itself."""
     progressed(crew, task)
+    learn_from_recovery(crew, task)  # a person has approved it
     history = crew.recoveries.close(task, ev.Status.RECOVERED, "")
     crew.table.update_columns(task.task_id, outcome="complete", history=history)
     crew.log(f"{task.task_id}: complete")

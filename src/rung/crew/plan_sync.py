@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 PLAN_KEY: Final = "plan"  # fact of the crew: the current plan, as JSON
+PLAN_PATH_KEY: Final = "plan_path"  # fact of the crew: the file that the plan was read from
 PLAN_FOLDER_KEY: Final = "plan_folder"  # fact of the crew: the folder that the plan's paths are relative to
 
 
-def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPlan:
-    """Insert a plan's tasks into the table. Tasks that are already there stay unchanged, except for their pool."""
+def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path, file: Path | None = None) -> CrewPlan:
+    """Insert a plan's tasks into the table. Tasks that are already there stay unchanged, except for their pool.
+
+    `file` is the file that the plan was read from.
+    """
     checked = checked_plan(plan)
     for planned in checked.active_tasks:
         new_task = _new_task(planned, checked, folder)
@@ -35,6 +39,7 @@ def insert_plan(table: CrewTable, plan: dict[str, Any], folder: Path) -> CrewPla
         else:
             table.set_task_pool(planned.id, new_task.pool)
     table.set_fact(PLAN_FOLDER_KEY, str(folder))
+    table.set_fact(PLAN_PATH_KEY, str(file.resolve()) if file is not None else "")
     table.set_fact(PLAN_KEY, json.dumps(plan))
     return checked
 

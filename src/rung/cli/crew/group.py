@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rung.cli.crew.board import board
-from rung.cli.crew.operate import reply, restart, stop, wake
+from rung.cli.crew.operate import learn, reply, restart, stop, wake
 from rung.cli.crew.option import db_option, open_crew_table, read_text
 from rung.cli.crew.run import conduct, run, watch
 from rung.cli.crew.status import status
@@ -17,7 +17,7 @@ def command() -> None:
     """Run and control a crew of agents."""
 
 
-for subcommand in (run, board, status, reply, restart, wake, stop, conduct, watch):
+for subcommand in (run, board, status, reply, restart, wake, learn, stop, conduct, watch):
     command.add_command(subcommand)
 
 

@@ -1,4 +1,4 @@
-"""`rung crew reply|restart|wake|stop`: applies an operator's decisions."""
+"""`rung crew reply|restart|wake|learn|stop`: applies an operator's decisions."""
 
 from __future__ import annotations
 
@@ -55,6 +55,35 @@ def wake(pool: str | None, *, database: str, as_json: bool) -> None:
         print_json({"opened": opened})
         return
     click.echo(f"open: {', '.join(opened)}")
+
+
+@click.command("learn", short_help="Tell the crew a learning, or list what it has learned.")
+@click.argument("text", required=False)
+@db_option
+@json_option
+def learn(text: str | None, *, database: str, as_json: bool) -> None:
+    """Tell the crew a learning: later workers and judges are told TEXT. Without TEXT, list what the crew has learned."""
+    from dataclasses import asdict
+
+    from rung.core.crew.contract import PERSON
+    from rung.core.crew.learning import Learning
+    from rung.crew.learnings import keep_learning
+    from rung.crew.runtime_dir import runtime_dir
+    from rung.store.crew.learnings import load_learnings
+
+    with open_crew_table(database) as table:
+        if text is not None:
+            if not text.strip():
+                raise click.UsageError("a learning needs a text")
+            keep_learning(table, runtime_dir(database, table), Learning(text=text), time.time(), PERSON)
+        learnings = load_learnings(table)
+    if as_json:
+        print_json({"learnings": [asdict(one) for one in learnings]})
+        return
+    for one in learnings if text is None else ():
+        click.echo(one.line())
+    if text is not None:
+        click.echo(f"learned; {len(learnings)} in all")
 
 
 @click.command("stop")

@@ -67,7 +67,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
         holder = _take_lease(table, shown, ConductorSettings.from_plan(made.settings), standby=standby)
-        processes = _launch(table, at, content, folder, holder) if holder else None
+        processes = _launch(table, at, content, plan, holder) if holder else None
         if processes is not None and not as_json:
             click.echo(
                 f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {shown}", err=True
@@ -101,7 +101,7 @@ def _take_lease(table: CrewTable, shown: str, settings: ConductorSettings, *, st
     return "" if lease is None else lease.holder
 
 
-def _launch(table: CrewTable, at: str, content: dict[str, Any], folder: Path, holder: str) -> RealProcesses:
+def _launch(table: CrewTable, at: str, content: dict[str, Any], plan: Path, holder: str) -> RealProcesses:
     """Insert the plan, launch the conductor and wait until it has the lease."""
     from rung.adapters.system.worker_processes import RealProcesses
     from rung.crew.conductor_process import rung_command
@@ -109,7 +109,7 @@ def _launch(table: CrewTable, at: str, content: dict[str, Any], folder: Path, ho
     from rung.crew.runtime_dir import record_runtime_dir
     from rung.crew.watchdog import CONDUCTOR_PROCESS, SUCCEEDS_OPTION
 
-    insert_plan(table, content, folder)
+    insert_plan(table, content, plan.parent.resolve(), plan)
     _clear_stop(table)
     processes = RealProcesses(record_runtime_dir(at, table))
     processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at, SUCCEEDS_OPTION, holder), {}, None)

@@ -30,6 +30,7 @@ _LABELS: Final = {
     "phase": ("Phase",),
     "report": ("Report",),
 }
+_PROPOSAL_LABELS: Final = {"root_cause": ("Root cause",), "fix": ("Fix",), "afterwards": ("Retry",)}
 _TRAILER: Final = re.compile(r"\s*awaiting conductor.*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -93,6 +94,16 @@ class FixProposal:
         """Return the text of a fix_proposal message. `number` is that of the task's error it answers."""
         fields = (("Root cause", self.root_cause), ("Fix", self.fix), ("Retry", self.afterwards))
         return format_message(f"FIX PROPOSAL (Retry {number}/{MAX_ERROR_TRIES}):", fields)
+
+    @classmethod
+    def parse(cls, text: str) -> FixProposal:
+        """Parse a fix_proposal message of anybody. Without a line `Fix:`, the whole text is the fix."""
+        fields = parse_fields(text, _PROPOSAL_LABELS)
+        return cls(
+            root_cause=fields.get("root_cause", ""),
+            fix=fields.get("fix") or text.strip(),
+            afterwards=fields.get("afterwards", ""),
+        )
 
 
 def no_progress(fingerprints: Sequence[str]) -> bool:

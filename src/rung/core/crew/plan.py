@@ -76,6 +76,9 @@ class CrewSettings:
 
     name: str = setting(TEXT, "Name of the crew.", default="crew")
     revision: int = setting(COUNT, "Number of this plan; a replanner writes the next one.", default=1)
+    phases: tuple[str, ...] = setting(
+        TEXTS, "Names of the phases, the first one first, for the conductor's hand-over.", default=()
+    )
     workers: int = setting(COUNT, "Workers that run at once.", default=2)
     worker: tuple[str, ...] = setting(
         COMMAND,

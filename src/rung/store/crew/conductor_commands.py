@@ -203,7 +203,7 @@ class ConductorCommands(WorkerCommands):
 
     def set_task_pool(self, task_id: str, name: str) -> None:
         """Put a task into a pool; an empty name is the default pool."""
-        if name != self._facts(TASK_POOL_FACT).get(task_id, ""):
+        if name != self.facts(TASK_POOL_FACT).get(task_id, ""):
             self.set_fact(TASK_POOL_FACT + task_id, name)
 
     def _upsert_fact(self, name: str, value: str) -> None:

@@ -20,7 +20,7 @@ class PoolQueries(CrewQueries):
 
     def pools(self) -> dict[str, Pool]:
         """Return the pools that were ever closed, by name."""
-        return {name: parse_pool(text) for name, text in self._facts(POOL_FACT).items()}
+        return {name: parse_pool(text) for name, text in self.facts(POOL_FACT).items()}
 
     def pool_of(self, task_id: str) -> str:
         """Return the name of the task's pool."""
@@ -29,9 +29,10 @@ class PoolQueries(CrewQueries):
 
     def task_pools(self) -> dict[str, str]:
         """Return the pools of the tasks that are not in the default pool."""
-        return {task: name for task, name in self._facts(TASK_POOL_FACT).items() if name}
+        return {task: name for task, name in self.facts(TASK_POOL_FACT).items() if name}
 
-    def _facts(self, prefix: str) -> dict[str, str]:
+    def facts(self, prefix: str) -> dict[str, str]:
+        """Return the facts of the crew whose name begins so, by the rest of their name."""
         rows = self.connection.execute(
             "SELECT name, value FROM crew_facts WHERE substr(name, 1, ?) = ? ORDER BY name", [len(prefix), prefix]
         )
