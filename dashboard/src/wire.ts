@@ -427,6 +427,8 @@ export interface PolicyIn {
   retryableErrors?: string[] | null;
   autoEscalate?: boolean | null;
   escalateAfterRetries?: number | null;
+  jitter?: boolean | null;
+  attemptSeconds?: number | null;
   settings?: Record<string, unknown> | null;
   toml?: string | null;
   ladder?: string | null;
@@ -438,7 +440,7 @@ export interface PolicyIn {
   waits?: number[] | null;
 }
 
-/** An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others. */
+/** An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others. `waits` are the longest waits before each retry. With `jitter`, a wait is a random part of it, so that calls that failed together do not come back together; without, exactly that. */
 export interface PolicyOut {
   id: string;
   name: string;
@@ -449,6 +451,8 @@ export interface PolicyOut {
   retryableErrors: ErrorType[];
   autoEscalate: boolean;
   escalateAfterRetries: number;
+  jitter: boolean;
+  attemptSeconds: number | null;
   retryableKinds: string[];
   ladder: string;
   version: number;

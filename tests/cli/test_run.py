@@ -248,3 +248,12 @@ def test_models_need_a_place_in_the_command(tmp_path: Path) -> None:
     assert "never handed over to another model" in done.stderr
     assert "hand over to b" not in done.stderr
     assert (tmp_path / "log").read_text() == "x\n"
+
+
+def test_each_of_equal_failures_has_its_number() -> None:
+    """Progress counts the attempts of equal failures, and says which one comes next and which is the last."""
+    options = ("--no-journal", "--policy", "model", "--retries", "2", "--patience", "0")
+    done = run(*options, "--", "sh", "-c", "echo 'HTTP 503' >&2; exit 1")
+    lines = [line for line in done.stderr.splitlines() if "attempt" in line]
+    assert [line.split()[2] for line in lines if line.startswith("✗")] == ["1", "2", "3"]
+    assert [line.rpartition(", ")[2] for line in lines if line.startswith("↻")] == ["attempt 2 of 3", "attempt 3 of 3"]

@@ -132,3 +132,14 @@ def test_a_stream_that_takes_too_long_is_resumed(service: Running, tmp_path: Pat
             text = events.get_final_text()
         assert text.split() == [f"apple{n}" for n in range(1, 41)]
         assert gateway.attempts > 1
+
+
+def test_get_shows_jitter_and_the_timeout(service: Running) -> None:
+    """GET shows that waits are random up to those listed, and the timeout of an attempt; PUT takes both by name."""
+    said = service.get("/api/retry-policy")
+    assert (said["jitter"], said["waits"], said["attemptSeconds"]) == (True, [1, 2, 4], None)
+    changed = service.admin.put("/api/retry-policy", json={**said, "jitter": False, "attemptSeconds": 5})
+    assert changed.status_code == 200, changed.text
+    got = service.get("/api/retry-policy")
+    assert (got["jitter"], got["attemptSeconds"]) == (False, 5)
+    assert got["settings"] == {"backoff": {"jitter": False}, "attempt_seconds": 5}

@@ -63,10 +63,20 @@ def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, 
     text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
     if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
         text = f"level {ladder.level(event.decision.rung)}: {text}"
+    if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Repeat) and event.decision.until is None:
+        text = f"{text}, {_next_attempt(event.decision, incident, policy)}"
     if isinstance(event, ev.Decided):
         skips = describe_skips(event.decision.skipped, names)
         text = f"{text} ({printable(skips)})" if skips else text
     return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
+
+
+def _next_attempt(retry: ev.Repeat, incident: Incident, policy: Policy) -> str:
+    """Return the number of the attempt that a retry leads to, and of the last one before the ladder climbs."""
+    following = incident.attempts + 1
+    last = following + max(0, policy.ladder.rungs[retry.rung].tries - incident.retries.get(retry.rung, 0))
+    cap = policy.budget.attempts
+    return f"attempt {following} of {last if cap is None else min(last, cap + incident.probes)}"
 
 
 _NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.AgentSessionOpened, ev.CheckpointTaken)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain.error_types import ErrorType, with_covered
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind
-from rung.core.domain.ladder import Action
 from rung.core.policy.serializer import to_toml
 from rung.core.text.toml_document import TomlError, check_document, parse_toml
 from rung.service.if_match import expected_version
@@ -33,11 +32,14 @@ FIELD_NAMES: Final = {
     "escalateAfterRetries": "escalate_after",
     "name": "name",
 }
+# Fields that the API adds to those of a retry policy.
+MORE_FIELD_NAMES: Final = {"jitter": "backoff.jitter", "attemptSeconds": "attempt_seconds"}
+_ALL_FIELD_NAMES: Final = {**FIELD_NAMES, **MORE_FIELD_NAMES}
 
 
 def field_values(policy: Policy) -> dict[str, Any]:
     """Return the named fields of a policy. An error type is listed if the policy lists the kind of its name."""
-    retries = sum(rung.tries for rung in policy.ladder.rungs if rung.action is Action.RETRY)
+    retries = policy.retries
     return {
         "name": policy.name,
         "maxRetries": retries,
@@ -47,6 +49,8 @@ def field_values(policy: Policy) -> dict[str, Any]:
         "retryableErrors": [each.value for each in ErrorType if Kind(each) in policy.retry],
         "autoEscalate": policy.auto_escalate,
         "escalateAfterRetries": retries if policy.escalate_after is None else policy.escalate_after,
+        "jitter": policy.backoff.jitter,
+        "attemptSeconds": policy.attempt_seconds,
     }
 
 
@@ -62,7 +66,7 @@ def policy_settings(policy: PolicyIn, policies: PolicyStore, project: str = "") 
     has_settings = policy.toml is not None or policy.settings is not None
     said = field_values(policies.with_stored(table, project)) if has_settings else {}
     shown = field_values(policies.effective(project))["retryableErrors"]
-    for name, key in FIELD_NAMES.items():
+    for name, key in _ALL_FIELD_NAMES.items():
         if name not in fields or fields[name] == said.get(name):
             continue
         if name == "retryableErrors" and not has_settings and fields[name] == shown:
@@ -144,4 +148,4 @@ def check_id(policy: PolicyIn, project: str) -> None:
 def field_name(key: str) -> str:
     """Return the API's field name of a settings key, if it has one."""
     own = key.removeprefix("policy.")
-    return next((field for field, one in FIELD_NAMES.items() if one == own), own)
+    return next((field for field, one in _ALL_FIELD_NAMES.items() if one == own), own)

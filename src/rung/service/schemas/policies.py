@@ -26,6 +26,8 @@ class PolicyIn(ApiModel):
     retryable_errors: Annotated[list[ShortText], Field(max_length=100)] | None = None
     auto_escalate: Annotated[bool, Field(strict=True)] | None = None
     escalate_after_retries: Annotated[StrictInteger, Field(ge=0, le=1_000)] | None = None
+    jitter: Annotated[bool, Field(strict=True)] | None = None
+    attempt_seconds: Annotated[StrictNumber, Field(gt=0, le=86_400)] | None = None
     settings: dict[str, Any] | None = None
     toml: LongText | None = None
     ladder: ShortText | None = None
@@ -38,7 +40,11 @@ class PolicyIn(ApiModel):
 
 
 class PolicyOut(ApiModel):
-    """An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others."""
+    """An effective policy. `retryableErrors` holds error types, `retryableKinds` the kinds that they cover and others.
+
+    `waits` are the longest waits before each retry. With `jitter`, a wait is a random part of it, so that calls that failed
+    together do not come back together; without, exactly that.
+    """
 
     id: str
     name: str
@@ -49,6 +55,8 @@ class PolicyOut(ApiModel):
     retryable_errors: list[ErrorType]
     auto_escalate: bool
     escalate_after_retries: int
+    jitter: bool
+    attempt_seconds: float | None
     retryable_kinds: list[str]
     ladder: str
     version: int
