@@ -10,6 +10,7 @@ from rung.crew import message_handlers, worker_supervision
 from rung.crew.blocked_claims import handle_blocked_claims
 from rung.crew.dispatch import HALTED_KEY, PAUSED_KEY, dispatch
 from rung.crew.instruction_writing import ensure_instructions
+from rung.crew.plan_following import follow_plan
 from rung.crew.pool_control import blocked_pools
 from rung.crew.replanning import lift_pause, paused_by
 from rung.crew.suspended_handlers import SuspendedHandlers
@@ -50,6 +51,7 @@ class Conductor:
         handler can change any row. A task whose handler waits for a helper is left for a later turn.
         """
         self.crew.table.connection.verify(full=True)
+        follow_plan(self.crew)
         handled = 0
         for handler in self.suspended.ready():
             handled += handler.helper is not None
@@ -66,6 +68,7 @@ class Conductor:
     def supervise_and_dispatch(self) -> int:
         """Evict unhealthy workers and launch workers for ready tasks. Return the number of actions."""
         self.crew.table.connection.verify(full=True)
+        follow_plan(self.crew)
         return worker_supervision.supervise(self.crew) + dispatch(self.crew)
 
     def _next_task(self) -> TaskRow | None:

@@ -44,6 +44,7 @@ class ConductorContext:
     now: Callable[[], float]
     jitter: Callable[[], float] = random.random
     log: Callable[[str], None] = lambda _: None
+    applied_revision: str = ""  # of the last plan that replaced another one, as far as this context follows it
     loop_states: dict[str, Any] = field(default_factory=dict)  # state of the loop detectors, by task and generation
     view: TableView = field(default_factory=TableView)  # of the supervision
     unusable: set[str] = field(default_factory=set)  # tasks whose row could not even be given up

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.command_line import require_program
+from rung.adapters.system.placeholders import fill_placeholders
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
 from rung.core.crew.evidence import runs_unchecked
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.core.crew.pool import DEFAULT_POOL
+from rung.core.domain.errors import ConfigError
+from rung.crew.helper_runs import PROMPT_PLACEHOLDER
 from rung.store.crew.briefing import briefing_of
 from rung.store.crew.rows import INSTRUCTION_FACT, NewTask
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 PLAN_KEY: Final = "plan"  # fact of the crew: the current plan, as JSON
 PLAN_PATH_KEY: Final = "plan_path"  # fact of the crew: the file that the plan was read from
+APPLIED_KEY: Final = "applied_revision"  # fact of the crew: revision of the last plan that replaced another one
 PLAN_FOLDER_KEY: Final = "plan_folder"  # fact of the crew: the folder that the plan's paths are relative to
 
 
@@ -59,6 +63,8 @@ def require_programs(plan: CrewPlan, folder: Path) -> None:
     ):
         if command:
             require_program(f"crew.{key}", command)
+            if key != "worker":
+                _refuse_question_as_code(f"crew.{key}", command)
 
 
 def unchecked_tasks(plan: CrewPlan) -> list[str]:
@@ -67,6 +73,14 @@ def unchecked_tasks(plan: CrewPlan) -> list[str]:
     if crew.judge or crew.attended or crew.review != "auto":
         return []
     return [task.id for task in plan.active_tasks if runs_unchecked(task.command or crew.worker)]
+
+
+def _refuse_question_as_code(key: str, command: tuple[str, ...]) -> None:
+    """Raise ConfigError if a question in place of `{prompt}` would be code of a shell or an interpreter."""
+    try:
+        fill_placeholders(command, {PROMPT_PLACEHOLDER: ""})
+    except ConfigError as error:
+        raise ConfigError(key, error.value, error.allowed) from None
 
 
 def current_plan(table: CrewTable) -> CrewPlan | None:
@@ -99,6 +113,7 @@ def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> N
         elif set(row.depends_on) != dependencies:
             crew.table.update_columns(task_id, depends_on=sorted(dependencies))
     crew.table.set_fact(PLAN_KEY, json.dumps(plan))
+    crew.table.set_fact(APPLIED_KEY, str(new.revision))
 
 
 def _new_task(planned: PlannedTask, plan: CrewPlan, folder: Path) -> NewTask:
