@@ -145,7 +145,7 @@ class ReportPage:
     def success(self, rows: Sequence[SuccessFigure]) -> None:
         """Print the four success figures, each with its numerator, its denominator and its goal."""
         self.print_heading("Success")
-        self.print_table(("", ">value", ">of", "goal", ""), [_success_cells(row) for row in rows])
+        self.print_table(("", ">value", ""), [_success_cells(row) for row in rows])
 
     def recovery(self, report: Report, _: str) -> None:
         """Print outcomes by kind, and the time to recovery by rung."""
@@ -314,34 +314,30 @@ def _time_range(first: float, last: float) -> str:
     return f"{one} to {other.removeprefix(f'{date} ')}"
 
 
-def _success_cells(row: SuccessFigure) -> tuple[str, str, str, str, str]:
+def _success_cells(row: SuccessFigure) -> tuple[str, str, str]:
     label, value, goal = SUCCESS_TEXTS[row.figure.value]
-    of = f"{row.numerator:,.0f} of {row.denominator:,}"
-    more = ""
+    met = {True: ": met", False: ": not met", None: ""}[row.is_met]
+    return label, value(row.value), f"{_share_text(row)}; goal {goal}{met}"
+
+
+def _share_text(row: SuccessFigure) -> str:
+    """Return the numerator and the denominator of a success figure, and how it compares with the period before."""
     if row.figure.value == "meanTimeToRecovery":
-        of = f"{row.denominator:,}"
-    elif row.per_100_sessions is not None:
-        of = f"{row.denominator:,} sessions"
-        more = f"{row.per_100_sessions:.1f} per 100 sessions; {_change(row)}"
-    met = {True: "met", False: "not met", None: ""}[row.is_met]
-    return label, value(row.value), of, f"{goal} {met}".strip(), more
-
-
-def _change(row: SuccessFigure) -> str:
-    """Return how the manual restarts changed compared with the period before."""
-    if row.before is None:
-        return "--since compares with the time before"
-    if row.reduction is None:
-        return f"{row.before:,} in the period before"
-    word = "fewer" if row.reduction >= 0 else "more"
-    return f"{format_percent(abs(row.reduction))} {word} than before ({row.before:,})"
+        return f"of {row.denominator:,} recovered"
+    if row.figure.value != "manualInterventions":
+        return f"{row.numerator:,.0f} of {row.denominator:,}"
+    rate = "" if row.per_100_sessions is None else f", {row.per_100_sessions:.1f} per 100"
+    before = "" if row.before is None else f"; {row.before:,} before"
+    if row.reduction is not None:
+        before += f", {format_percent(abs(row.reduction))} {'fewer' if row.reduction >= 0 else 'more'}"
+    return f"in {row.denominator:,} sessions{rate}{before}"
 
 
 SUCCESS_TEXTS: Final[Mapping[str, tuple[str, Callable[[float | None], str], str]]] = {
-    "autoRecovered": ("transient errors recovered automatically", format_percent, "70 % or more"),
+    "autoRecovered": ("transient recovered", format_percent, "70 % or more"),
     "manualInterventions": ("manual restarts", lambda value: f"{value or 0:,.0f}", "50 % fewer"),
-    "stuckEscalated": ("stuck sessions that used escalation", format_percent, "30 % or more"),
-    "meanTimeToRecovery": ("mean time to recovery", format_duration, "under 30 s"),
+    "stuckEscalated": ("stuck escalated", format_percent, "30 % or more"),
+    "meanTimeToRecovery": ("time to recovery", format_duration, "under 30 s"),
 }
 
 
