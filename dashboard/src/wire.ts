@@ -596,11 +596,12 @@ export interface RungOut {
   dollars: number;
 }
 
-/** The next scheduled attempt of a recovery: its number, the maximum, and its time. */
+/** The next scheduled attempt of a recovery: its number, the maximum, and its time. `isProbe`: the recovery waits for a failing service, and the attempt looks whether it is back; waits are not limited in number. */
 export interface ScheduledRetry {
   attempt: number;
   of: number | null;
   until: number;
+  isProbe: boolean;
 }
 
 /** A session with its attempts, recoveries, model changes and costs. */

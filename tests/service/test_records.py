@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
 from rung.core.domain.error_types import ErrorType
+from rung.core.domain.incident import Incident
 from rung.core.recovery.escalation_reason import escalation_reason
+from rung.service.incident_status import live_status
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -99,3 +103,17 @@ def test_a_handover_is_an_escalation_record(
 def test_the_reason_of_an_escalation(cause: str, reason: str) -> None:
     """The reason of a decision is one of manual, auto_after_retries and context_limit."""
     assert escalation_reason(cause) == reason
+
+
+def test_a_wait_for_a_service_is_no_retry() -> None:
+    """The next attempt of a recovery that waits for its service is a probe; that of a retry is not."""
+    failed = ev.AttemptFailed(START, classify(HttpError(503, "busy")), 0.1, 0.0, may_retry=True)
+    opened = ev.Opened(START, "a", ev.IncidentContext("model", "default", rungs=("retry", "wait", "surface")))
+    for decision, is_probe in (
+        (ev.Repeat(0, 2.0, "again"), False),
+        (ev.Repeat(1, 2.0, "down", until=START + 300), True),
+    ):
+        events: list[ev.Event] = [opened, failed, ev.Decided(START, decision)]
+        retry = live_status(Incident.of(events), events).retry
+        assert retry is not None
+        assert (retry.is_probe, retry.until) == (is_probe, START + 2)

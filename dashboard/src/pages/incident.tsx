@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { count, dollars, duration, fullDateTime, plural, time, humanize } from "../format";
+import { count, dollars, duration, fullDateTime, plural, time, humanize, nextAttempt } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import { AskForm } from "../ui/ask";
@@ -112,8 +112,7 @@ function Ladder({ data, live }: { data: IncidentDetail; live: boolean }) {
         <h2>Ladder: {data.ladder}</h2>
         {data.retry ? (
           <span class="next-attempt">
-            attempt {data.retry.attempt}
-            {data.retry.of ? ` of ${data.retry.of}` : ""} <Countdown until={data.retry.until} />
+            {nextAttempt(data.retry)} <Countdown until={data.retry.until} />
           </span>
         ) : null}
       </header>

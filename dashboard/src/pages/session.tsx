@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { count, dollars, duration, fromIso, fullDateTime, plural, time, humanize } from "../format";
+import { count, dollars, duration, fromIso, fullDateTime, nextAttempt, plural, time, humanize } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import { LoadError, Loading } from "../ui/empty";
@@ -150,8 +150,7 @@ function Pending({ data }: { data: SessionDetail }) {
         <span class="turn-icon" aria-hidden="true">{data.retry.attempt}</span>
         <div class="turn-body">
           <p>
-            Attempt {data.retry.attempt}
-            {data.retry.of ? ` of ${data.retry.of}` : ""} starts <Countdown until={data.retry.until} />
+            {nextAttempt(data.retry).replace(/^a/, "A").replace(/^w/, "W")} starts <Countdown until={data.retry.until} />
           </p>
         </div>
       </li>

@@ -1,7 +1,7 @@
 import { memo } from "preact/compat";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { me } from "../api";
-import { count, dollars, total, humanize } from "../format";
+import { count, dollars, total, humanize, nextAttempt } from "../format";
 import { useSessions } from "../live/use_sessions";
 import { updateParams, navigate, hrefTo } from "../route";
 import { EscalateDialog } from "../ui/escalate";
@@ -257,8 +257,7 @@ function Activity({ row }: { row: SessionOut }) {
     <>
       {row.retry ? (
         <span class="truncate retrying next-attempt">
-          attempt {row.retry.attempt}
-          {row.retry.of ? ` of ${row.retry.of}` : ""} <Countdown until={row.retry.until} />
+          {nextAttempt(row.retry)} <Countdown until={row.retry.until} />
         </span>
       ) : null}
       {row.parkedUntil !== null ? <span class="truncate parked next-attempt"><Until at={row.parkedUntil} /></span> : null}

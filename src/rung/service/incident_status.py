@@ -45,7 +45,8 @@ def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
             max_tries = ladder.rungs[decision.rung].tries
         used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
         number = incident.waits if is_wait else used.get(decision.rung, 1)
-        return LiveStatus("retrying", ScheduledRetry(attempt=number, of=max_tries, until=last.at + decision.wait))
+        retry = ScheduledRetry(attempt=number, of=max_tries, until=last.at + decision.wait, is_probe=is_wait)
+        return LiveStatus("retrying", retry)
     return LiveStatus("running")
 
 

@@ -94,6 +94,7 @@ def test_contract() -> None:
         "recommendation": "Look at the failing test; the agent did not find the cause.",
         "errorType": "test_failure",
         "attempts": 4,
+        "probes": 0,
         "seconds": 7.124,
         "dollars": 1.0,
         "model": "small",

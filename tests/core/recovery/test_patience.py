@@ -216,3 +216,12 @@ def test_a_policy_reads_back_with_its_patience() -> None:
     assert rung.policy(**policy_table(policy)) == policy
     assert policy.replace(patience=0).ladder == LADDERS["call"]
     assert rung.policy("call", "off", patience=120).ladder.rungs[0].name == "surface"
+
+
+def test_probes_are_told_from_attempts() -> None:
+    """The outcome tells how many of its attempts only looked whether the service is back: all but the first and the retries."""
+    wall = Wall(FakeClock(), 90)
+    outcome = recovered(wall, ladder="call")
+    assert outcome.attempts == len(wall.calls)
+    assert outcome.attempts - outcome.probes == 4
+    assert outcome.to_dict()["probes"] == outcome.probes > 0

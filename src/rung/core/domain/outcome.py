@@ -32,7 +32,8 @@ class Outcome(Generic[T]):
 
     `value` is the result if `ok`, or the output of the last turn if partial. `model` is the model that answered; without
     a success, the one that the request is on. `skipped` holds the rungs that were not taken, and why. `levels` holds
-    the level records. `events` holds all events in order.
+    the level records. `events` holds all events in order. `probes` is the part of `attempts` that only looked whether a
+    service or a limit that was waited for is back: it is not limited.
     """
 
     status: Status
@@ -53,6 +54,7 @@ class Outcome(Generic[T]):
     error: Exception | None = None
     skipped: tuple[tuple[str, str], ...] = ()
     levels: tuple[Mapping[str, Any], ...] = ()
+    probes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -76,6 +78,7 @@ class Outcome(Generic[T]):
             "recommendation": None if self.ok else self.recommendation,
             "errorType": None if self.failure is None else self.failure.kind.value,
             "attempts": self.attempts,
+            "probes": self.probes,
             "seconds": round(self.seconds, 3),
             "dollars": round(self.dollars, 6),
             "model": self.model,
@@ -141,6 +144,7 @@ def build_outcome(
         error=error,
         skipped=tuple((rung_name(rung, names), reason) for rung, reason in skipped_rungs(events)),
         levels=tuple(level_records(events, ladder)),
+        probes=incident.probes,
     )
 
 

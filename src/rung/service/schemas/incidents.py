@@ -10,11 +10,15 @@ from rung.service.schemas.base import ApiModel, ShortText
 
 
 class ScheduledRetry(ApiModel):
-    """The next scheduled attempt of a recovery: its number, the maximum, and its time."""
+    """The next scheduled attempt of a recovery: its number, the maximum, and its time.
+
+    `isProbe`: the recovery waits for a failing service, and the attempt looks whether it is back; waits are not limited in number.
+    """
 
     attempt: int
     of: int | None
     until: float
+    is_probe: bool
 
 
 class IncidentOut(ApiModel):
