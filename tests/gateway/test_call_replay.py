@@ -106,6 +106,15 @@ def test_a_failed_call_is_made_again_with_its_error(journal: Journal, wire: str,
         assert ordered == ["ada"]
 
 
+def test_the_first_call_on_a_model_is_booked(journal: Journal) -> None:
+    """A retry on a model that the gateway has not used yet waits for its list price, so that it is not booked as free."""
+    with OwnKey(FAILS_ONCE, journal=journal) as behind:
+        fail(behind, journal)
+        assert again(journal, RetryChoice("model", model="claude-opus-4-1"))["ok"]
+        ((dollars,),) = journal.read("SELECT dollars FROM session WHERE id = ?", (SESSION,))
+        assert dollars > 0
+
+
 def test_the_record_is_sealed(journal: Journal) -> None:
     """Neither the request nor a client's key can be read in the journal."""
     with Behind(FAILS_ONCE, journal=journal) as behind:

@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
 
 import rung
 from rung.core.domain.errors import SealedElsewhere, StoreDamaged
+from rung.core.policy.call_costs import SessionUsage
+from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.store import recorded_calls
 from rung.store.journal.retention import prune
 from rung.store.recorded_calls import GATEWAY, MAX_PER_SESSION, RecordedCall, record_call, recorded_call
+from rung.store.replay_orders import (
+    ORDER_SECONDS,
+    PRESENT_SECONDS,
+    ReplayOrder,
+    announce,
+    pending_orders,
+    present_upstreams,
+    read_order,
+    retire,
+    send_order,
+    take_order,
+)
+from rung.store.sealing import JournalKey
+from rung.store.session_usage import add_usage, session_usage
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from rung.store.journal.journal import Journal
 
 CALL = RecordedCall(GATEWAY, {"body": "what a client has said"})
 DAY = 86_400.0
 
 
-@pytest.fixture
-def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
+@pytest.fixture(autouse=True)
+def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNG_JOURNAL_KEY", "a key that is only for this test")
-    with rung.journal(tmp_path / "journal.db") as opened:
-        yield opened
 
 
-def test_a_call_comes_back_as_it_was(journal: Journal, tmp_path: Path) -> None:
-    """Its way in is readable; the rest is not, neither in the journal's file nor under another key."""
+def test_a_call_comes_back_as_it_was(journal: Journal) -> None:
+    """Its way in is readable without the key; the rest is not."""
     record_call(journal, "s", "i-1", CALL, DAY)
     assert recorded_call(journal, "s", "i-1") == CALL
     assert recorded_calls.recorded_way_in(journal, "s", "i-1") == GATEWAY
     assert recorded_call(journal, "s", "i-2") is None
-    ((body,),) = sqlite3.connect(tmp_path / "journal.db").execute("SELECT body FROM message").fetchall()
+    ((body,),) = journal.read("SELECT body FROM message")
     assert "what a client has said" not in body
 
 
-def test_another_key_and_another_place(journal: Journal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_another_key_and_another_place(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call cannot be read under another key, nor used for another incident."""
     record_call(journal, "s", "i-1", CALL, DAY)
-    journal.read("SELECT 1")
     topics = [topic for (topic,) in journal.read("SELECT topic FROM message")]
     journal.write(
         lambda connection: connection.execute("UPDATE message SET topic = ?", (topics[0].replace("i-1", "i-2"),)),
@@ -53,8 +62,9 @@ def test_another_key_and_another_place(journal: Journal, monkeypatch: pytest.Mon
     with pytest.raises(StoreDamaged, match="moved from another place"):
         recorded_call(journal, "s", "i-2")
     monkeypatch.setenv("RUNG_JOURNAL_KEY", "the key of somebody else, who reads")
-    with rung.journal(tmp_path / "journal.db") as other, pytest.raises(SealedElsewhere):
-        recorded_call(other, "s", "i-2")
+    journal.key = JournalKey()
+    with pytest.raises(SealedElsewhere):
+        recorded_call(journal, "s", "i-2")
 
 
 def test_the_last_few_of_a_session_are_kept(journal: Journal) -> None:
@@ -84,3 +94,31 @@ def test_they_are_pruned_with_their_incident(journal: Journal) -> None:
     record_call(journal, "s", outcome.id, CALL, DAY)
     assert prune(journal, older_than=1e11).incidents == 1
     assert recorded_call(journal, "s", outcome.id) is None
+
+
+def test_orders_reach_one_taker(journal: Journal) -> None:
+    """An order is sealed, taken once, and void after its time; gateways that are there are seen until they have gone."""
+    order = ReplayOrder("again-1", "i-1", "s", "shop", Intervention(InterventionType.RETRY, "ada"), "sk-once")
+    send_order(journal, order, 1_000.0)
+    assert pending_orders(journal) == ["again-1"]
+    assert "sk-once" not in str(journal.read("SELECT body FROM message"))
+    assert read_order(journal, "again-1") == order
+    assert take_order(journal, "again-1", 1_001.0) == order
+    assert take_order(journal, "again-1", 1_001.0) is None
+    send_order(journal, order, 1_000.0)
+    assert take_order(journal, "again-1", 1_000.0 + ORDER_SECONDS + 1) is None
+    announce(journal, "one", {"claude": True}, 1_000.0)
+    announce(journal, "other", {"claude": False, "gpt": False}, 1_000.0)
+    assert present_upstreams(journal, 1_001.0) == {"claude": True, "gpt": False}
+    retire(journal, "one")
+    assert present_upstreams(journal, 1_001.0) == {"claude": False, "gpt": False}
+    assert not present_upstreams(journal, 1_000.0 + PRESENT_SECONDS + 1)
+
+
+def test_usage_adds_up(journal: Journal) -> None:
+    """Tokens of a session are added, by whichever process reports them."""
+    add_usage(journal, {}, 1.0)
+    add_usage(journal, {"s": SessionUsage(1, 10, 5, 2), "t": SessionUsage(1, 1, 1, 0)}, 1.0)
+    add_usage(journal, {"s": SessionUsage(2, 20, 5, 0)}, 2.0)
+    assert session_usage(journal, "s") == SessionUsage(3, 30, 10, 2)
+    assert session_usage(journal, "unknown") == SessionUsage()

@@ -23,7 +23,7 @@ from rung.gateway.recovery import recover_ordered
 from rung.gateway.sessions import belongs_to
 from rung.gateway.spending.paid_attempts import admit, release
 from rung.gateway.upstream.headers import credential_header, headers_for_upstream, upstream_key
-from rung.store.recorded_calls import recorded_call
+from rung.store.recorded_calls import forget_expired, recorded_call
 from rung.store.replay_orders import PRESENT_SECONDS, announce, pending_orders, read_order, retire, take_order
 from rung.wires.registry import PATHS
 
@@ -57,6 +57,7 @@ class CallReplays:
         if now - self._announced > PRESENT_SECONDS / 3:
             upstreams = {each.name: bool(upstream_key(each)) for each in gateway.settings.upstreams}
             await asyncio.to_thread(announce, gateway.journal, self._holder, upstreams, now)
+            await asyncio.to_thread(forget_expired, gateway.journal, gateway.settings.recording.keep_seconds, now)
             self._announced = now
         for name in await asyncio.to_thread(pending_orders, gateway.journal):
             taken = await asyncio.to_thread(self._take, gateway.journal, name)
@@ -88,6 +89,7 @@ class CallReplays:
         gateway.active_requests += 1
         try:
             inbound = self._inbound(order, call)
+            await self._look_up_price(order.intervention.model or inbound.model, inbound)
             spending = await admit(gateway, inbound)
             proxied = gateway.new_proxied_call(inbound, answer.send, spending)
             try:
@@ -104,6 +106,12 @@ class CallReplays:
             gateway.active_requests -= 1
         result = {"ok": ok, "text": clip(text, _MAX_RESULT_CHARACTERS)}
         await asyncio.to_thread(journal.runs.send, f"result/{order.id}", result)
+
+    async def _look_up_price(self, model: str, inbound: InboundRequest) -> None:
+        """Look up the price of the model before the call, so that its cost is booked. Ordinary calls do not wait for it."""
+        ledger = self._gateway.ledger
+        ledger.prices.request(model, inbound.key_hash, self._gateway.clock.now())
+        await ledger.prices.look_up()
 
     def _inbound(self, order: ReplayOrder, call: RecordedCall | None) -> InboundRequest:
         """Build the request of an order; reject it if its key or its upstream may no longer be used."""

@@ -10,6 +10,7 @@ import json
 import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from rung.store import messages
 
@@ -24,7 +25,7 @@ COMMAND: Final = "run"
 MAX_PER_SESSION: Final = 5
 _SWEEP_SECONDS: Final = 3_600.0  # between two deletions of expired calls by one process
 _ALL: Final = ("call/", "call0")  # the range of their topics
-_sweeps: Final[dict[str, float]] = {}  # the last sweep of this process, by journal
+_sweeps: Final[WeakKeyDictionary[Journal, float]] = WeakKeyDictionary()  # when a journal was swept last
 
 
 class RecordedCall(NamedTuple):
@@ -42,7 +43,6 @@ def record_call(
     topic = _topic(session, incident)
     sealed = journal.key.seal(json.dumps(dict(call.content)), _place(incident))
     body = json.dumps({"way_in": call.way_in, "until": at + keep_seconds, "sealed": sealed})
-    sweeps = at - _sweeps.get(journal.backend.url, 0.0) > _SWEEP_SECONDS
 
     def work(connection: BackendConnection) -> None:
         connection.execute(
@@ -51,16 +51,23 @@ def record_call(
             (topic, body, at),
         )
         _delete_surplus(connection, session)
-        if sweeps:
-            connection.execute(
-                "DELETE FROM message WHERE topic >= ? AND topic < ? AND at < ?", (*_ALL, at - keep_seconds)
-            )
 
     journal.write(
         work, lambda connection: bool(connection.execute("SELECT 1 FROM message WHERE topic = ?", (topic,)))
     ).result()
-    if sweeps:
-        _sweeps[journal.backend.url] = at
+    forget_expired(journal, keep_seconds, at)
+
+
+def forget_expired(journal: Journal, keep_seconds: float, now: float) -> None:
+    """Delete the calls whose time is over; does nothing if this process did so a while ago."""
+    if now - _sweeps.get(journal, 0.0) > _SWEEP_SECONDS:
+        _sweeps[journal] = now
+        journal.write(
+            lambda connection: connection.execute(
+                "DELETE FROM message WHERE topic >= ? AND topic < ? AND at < ?", (*_ALL, now - keep_seconds)
+            ),
+            lambda _: False,
+        ).result()
 
 
 def recorded_way_in(journal: Journal, session: str, incident: str, now: float | None = None) -> str:
