@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
+from rung.store.crew.operator_commands import reply_to_task
 from rung.store.crew.rows import NewTask
 from tests.crew.simulated import World
 from tests.crew.test_conducted import RUNG, Place, place
@@ -54,6 +55,19 @@ def test_a_message_alone_is_seen_at_the_next_poll(world: World) -> None:
     assert world.table.running_sessions()["task-01"] != first
     world.conductor.run_once()
     assert len(instructions(world)) == 2
+
+
+def test_a_successor_whose_claim_is_blocked_is_told_what_it_was_told_before(world: World) -> None:
+    """The hand-over and the words of a person are in the instruction that is sent again."""
+    claim = world.table.claim("task-01", world.table.running_sessions()["task-01"])
+    world.table.hand_off(claim, "Done: walls. Left: the door.")
+    world.conductor.run_once()
+    reply_to_task(world.table, "task-01", "the door faces south")
+    blocked(world)
+    world.conductor.run_once()
+    again = instructions(world)[-1]
+    assert again.startswith("HANDOFF (dirty): you take over task-01")
+    assert all(part in again for part in (TEXT, "Left: the door.", "the door faces south"))
 
 
 def test_a_second_blocked_claim_is_a_persons(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CLAIMABLE, CONDUCTOR, FALLBACK_PREFIX, MessageType
-from rung.store.crew.briefing import briefing_of
+from rung.store.crew.briefing import worker_instructions
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
@@ -65,5 +65,6 @@ def _resolve(crew: ConductorContext, session: str, task_id: str) -> None:
     if len(crew.table.messages(task.task_id, types=(MessageType.CLAIM_BLOCKED,))) > 1:
         crew.escalate(task, "the task is claimable, but two claims of it were blocked; find out what blocks them")
         return
-    crew.table.post_message(task.task_id, CONDUCTOR, briefing_of(crew.table, task).body(), MessageType.INSTRUCTION)
+    told = worker_instructions(crew.table, task)
+    crew.table.post_message(task.task_id, CONDUCTOR, told, MessageType.INSTRUCTION)
     crew.log(f"{task.task_id}: the claim of {session} was blocked; the task is given out again")

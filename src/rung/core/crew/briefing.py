@@ -33,7 +33,7 @@ class Briefing:
     task: str
     instruction: str = ""  # the whole text; empty if it is in a file
     instruction_path: str = ""
-    kind: HandoffKind | None = None  # how the last session ended; None if nobody has worked on the task
+    kind: HandoffKind | None = None  # how the last session ended; None if no session had the task since it was opened
     predecessor: str = ""
     starts_over: bool = False  # nothing is known of any work
     handovers: tuple[LeftBehind, ...] = ()  # oldest first
@@ -55,7 +55,7 @@ class Briefing:
         if self.starts_over:
             return (
                 f"INSTRUCTION: you take over {self.task} from {predecessor}, which reported no progress."
-                " Start from scratch."
+                " Start from scratch; it may have left changes."
             )
         return f"HANDOFF ({self.kind}): you take over {self.task} from {predecessor}. First: {FIRST_ACTION[self.kind]}."
 

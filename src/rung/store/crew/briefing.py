@@ -54,8 +54,7 @@ def briefing_of(table: CrewTable, task: TaskRow) -> Briefing:
     handovers = [one for one in messages if one.message_type is MessageType.HANDOFF and one.message.strip()]
     told = max((one.id for one in messages if _is_given(one, CONDUCTOR)), default=0)
     answers = [one.message for one in messages if one.message_type in _ANSWERS and one.id > told]
-    handoff = last_handoff(table, task)
-    kind = handoff_kind(handoff) if task.session_id or handovers else None
+    kind = handoff_kind(last_handoff(table, task)) if task.session_id else None
     return Briefing(
         task=task.task_id,
         instruction=instruction_of(table, task),
