@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -362,3 +363,22 @@ def test_a_policy_of_the_service_holds_in_hooks(tmp_path: Path) -> None:
         table = {**event, "tool_calls": [{**facts, "tool_use_id": f"t{n}", "tool_response": ERROR}]}
         answer, *_ = handle_event("claude-code", str(tmp_path), json.dumps(table).encode(), where)
         assert json.loads(answer) == {}
+
+
+def test_a_store_that_does_not_answer_keeps_no_agent_waiting(tmp_path: Path) -> None:
+    """Where the store of the policies accepts a connection and says nothing, a loop is told as without a policy."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/none"
+        told = []
+        for n in range(3):
+            event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": NAMES["claude-code"]["after"]}
+            step = {
+                "tool_name": "shell",
+                "tool_input": {"command": "ls"},
+                "tool_use_id": f"t{n}",
+                "tool_response": ERROR,
+            }
+            table = {**event, "tool_calls": [step]}
+            answer, *_ = handle_event("claude-code", str(tmp_path), json.dumps(table).encode(), where)
+            told.append(json.loads(answer))
+        assert "hookSpecificOutput" in told[-1]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 POLICY_NAME: Final = "hooks"
 _MAX_HISTORY: Final = 30
+_POLICY_SECONDS: Final = 2.0  # an agent waits for its hook
 _JITTER: Final = 0.5  # nothing here waits
 
 
@@ -44,15 +45,27 @@ def must_stop(table: dict[str, Any], now: float) -> bool:
 
 
 def is_off(table: dict[str, Any], tool: str) -> bool:
-    """Return whether the project's policy disables recovery, for all tools or for this one."""
+    """Return whether the project's policy disables recovery, for all tools or for this one.
+
+    An invalid file, or a store that fails or does not answer in time, disables nothing.
+    """
+    from threading import Thread
+
     from rung.hooks.crash_log import log_crash
     from rung.wiring.policies import directory_policy
 
-    try:
-        return directory_policy(table["root"], table["journal"], tool).is_off
-    except Exception as error:  # noqa: BLE001  # an invalid file or a store in trouble: the defaults apply
-        log_crash(table["place"], "policy", error)
-        return False
+    found: list[bool] = []
+
+    def look_up() -> None:
+        try:
+            found.append(directory_policy(table["root"], table["journal"], tool).is_off)
+        except Exception as error:  # noqa: BLE001  # logged: the agent goes on
+            log_crash(table["place"], "policy", error)
+
+    reader = Thread(target=look_up, daemon=True)
+    reader.start()
+    reader.join(_POLICY_SECONDS)
+    return bool(found) and found[0]
 
 
 def max_blocks(table: dict[str, Any]) -> int:

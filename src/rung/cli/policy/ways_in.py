@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def policies_of_ways_in(file: SettingsFile) -> dict[str, Policy]:
-    """Return the policy of each way in. Pipelines and crews do not read the file's `[policy]`: they have their own."""
+    """Return the policy of each way in. Pipelines and crews do not read the file's `[policy]`."""
     from rung.gateway.settings import with_gateway_defaults
 
     book = file.book()
