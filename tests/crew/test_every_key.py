@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ HERE = "tests/crew/test_every_key.py"
 PROOFS = {
     "crew.name": f"{HERE}::test_name_revision_and_phase",
     "crew.revision": f"{HERE}::test_name_revision_and_phase",
+    "crew.phases": "tests/crew/test_protocol_files.py::test_the_hand_over_says_where_the_crew_stands",
     "crew.workers": f"{HERE}::test_workers_and_priority",
     "crew.worker": f"{HERE}::test_what_a_worker_is_launched_with",
     "crew.stale_after": f"{HERE}::test_stale_after",
@@ -37,7 +39,7 @@ PROOFS = {
     "crew.poll": "tests/crew/test_conducted.py::test_a_plan_is_carried_out",
     "crew.beat": f"{HERE}::test_what_a_worker_is_launched_with",
     "crew.hung": f"{HERE}::test_hung",
-    "crew.exit_within": "tests/crew/test_exit_requested.py::",
+    "crew.exit_within": "tests/crew/test_exit_requested.py::test_a_worker_that_ignores_its_exit_is_ended",
     "crew.grace": f"{HERE}::test_grace",
     "crew.claim_within": f"{HERE}::test_claim_within",
     "crew.redispatches": f"{HERE}::test_redispatches",
@@ -45,11 +47,11 @@ PROOFS = {
     "crew.restart_seconds": f"{HERE}::test_restarts_of_the_crew",
     "crew.deaths": f"{HERE}::test_deaths_of_the_crew",
     "crew.death_seconds": f"{HERE}::test_deaths_of_the_crew",
-    "crew.conductor_stale": "tests/crew/test_one_conductor.py::",
+    "crew.conductor_stale": "tests/crew/test_one_conductor.py::test_a_stopped_conductor_wakes_up_to_nothing",
     "crew.patience": "tests/crew/test_pools.py::test_patience_ends_and_the_ladder_goes_on",
     "crew.park": f"{HERE}::test_park",
-    "crew.probe_interval": "tests/crew/test_parked.py::test_six_tasks_wait_together",
-    "crew.probe_seconds": "tests/crew/test_parked.py::test_six_tasks_wait_together",
+    "crew.probe_interval": f"{HERE}::test_probes",
+    "crew.probe_seconds": f"{HERE}::test_probes",
     "crew.spread": "tests/crew/test_pools.py::test_the_others_start_one_after_the_other",
     "crew.mandatory": "tests/crew/test_plan_keys.py::test_a_mandatory_item_goes_to_the_replanner_at_once",
     "crew.attended": "tests/crew/test_conducted.py::test_a_person_answers",
@@ -81,7 +83,7 @@ def test_every_key_has_its_proof() -> None:
     root = Path(__file__).parents[2]
     for key, proof in PROOFS.items():
         file, name = proof.split("::")
-        assert re.search(rf"^def {name or 'test_'}", (root / file).read_text(), re.MULTILINE), key
+        assert re.search(rf"^def {name}\b", (root / file).read_text(), re.MULTILINE), key
 
 
 class Planned(World):
@@ -277,6 +279,42 @@ def test_park(tmp_path: Path, park: float, state: str) -> None:
     world.table.report_error(claim, f"429 rate limit exceeded, resets at {int(world.now) + 300}")
     world.conductor.handle_pending()
     assert world.table.pools()["default"].state == state
+
+
+def test_probes(tmp_path: Path) -> None:
+    """Probes of a failing service are at least this far apart, and work with progress for this long opens the pool."""
+    world = Planned(tmp_path, [{"id": "a"}], probe_interval=100, probe_seconds=50, patience=9000, claim_within=9000)
+
+    def meets_overload() -> None:
+        world.launch_all()
+        claim = world.processes.running["a"].claim
+        assert claim is not None
+        world.table.report_error(claim, "HTTP 529 overloaded_error")
+        world.conductor.handle_pending()
+        world.table.hand_off(claim, "HANDOFF: asked to stop")
+        world.processes.running["a"].alive = False
+        world.conductor.run_once()
+
+    meets_overload()
+    starts = []
+    for _ in range(60):
+        world.now += 20
+        before = len(world.launched)
+        world.conductor.run_once()
+        if len(world.launched) > before:
+            starts.append(world.now)
+            if len(starts) == 3:
+                break
+            meets_overload()
+    assert all(later - earlier >= 100 for earlier, later in pairwise(starts))
+    world.launch_all()
+    claim = world.processes.running["a"].claim
+    assert claim is not None
+    for seconds, is_open in ((10, False), (30, False), (20, True)):
+        world.now += seconds
+        world.table.heartbeat(claim, progress=f"step {world.now}")
+        world.conductor.run_once()
+        assert world.table.pools()["default"].is_open is is_open
 
 
 def test_pool(tmp_path: Path) -> None:
