@@ -47,11 +47,10 @@ def test_a_crew_outlives_its_server(crew: RunningCrew, seconds: float) -> None:
     for name in ("a", "b"):
         crew.until_state(name, "working")
     before = crew.conductors(), crew.watchdogs()
-    postgres.stop(crew.url)
-    during.touch()
-    status = crew.start("crew", "status", "--db", crew.url)
-    time.sleep(seconds)  # the outage itself: a server keeps its own time
-    postgres.start(crew.url)
+    with postgres.outage(crew.url):
+        during.touch()
+        status = crew.start("crew", "status", "--db", crew.url)
+        time.sleep(seconds)  # a server keeps its own time
     crew.until_state("c", "complete")
     assert crew.conductors() == before[0]
     assert crew.watchdogs() == before[1]

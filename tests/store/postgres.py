@@ -118,20 +118,6 @@ def outage(url: str) -> Iterator[None]:
         _run(user, *control, "start")
 
 
-def stop(url: str) -> None:
-    """Stop the server of this URL immediately, like a crash."""
-    home, user = _home(url), _somebody() if os.geteuid() == 0 else None
-    _run(user, programs() / "pg_ctl", "-D", home / "data", "-w", "-t", "60", "-m", "immediate", "stop")
-
-
-def start(url: str) -> None:
-    """Start the server of this URL again, with the options that it had."""
-    home, user = _home(url), _somebody() if os.geteuid() == 0 else None
-    _, *options = shlex.split((home / "data" / "postmaster.opts").read_text())
-    control = (programs() / "pg_ctl", "-D", home / "data", "-l", home / "log", "-w", "-t", "60")
-    _run(user, *control, "-o", shlex.join(one for one in options if one not in ("-D", str(home / "data"))), "start")
-
-
 def _home(url: str) -> Path:
     return Path(url.partition("?host=")[2].partition("&")[0])
 

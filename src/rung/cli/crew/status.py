@@ -11,6 +11,7 @@ from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
     from rung.core.crew.pool import Pool
+    from rung.store.crew.conductor_lease import ConductorLease
     from rung.store.crew.rows import TaskRow
 
 
@@ -28,16 +29,20 @@ def status(*, database: str, as_json: bool) -> None:
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
         facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
         pools = closed_pools(table)
+        lease = table.conductor_lease()
     if as_json:
         shown = {name: pool_json(pool) for name, pool in pools.items()}
         print_json({"tasks": [_task_json(row) for row in rows], "counts": counts, "pools": shown, **facts} | {
             name: None if row is None else {"state": row.state.value, "heartbeat_age": row.heartbeat_age}
             for name, row in own.items()
-        })  # fmt: skip
+        } | {"lease": _lease_json(lease)})  # fmt: skip
         return
     for name, row in own.items():
         age = "never" if row is None or row.heartbeat_age is None else f"{row.heartbeat_age:.0f} s ago"
         click.echo(f"{name:<14} {row.state.value if row else '-':<15} beat {age}")
+    if lease.holder:
+        ended = "" if lease.is_live else "; it is gone, or its lease has expired"
+        click.echo(f"conducted by {lease.describe()}{ended}")
     for name, value in (facts | {f"pool {name}": describe(pool) for name, pool in pools.items()}).items():
         if value:
             click.echo(f"{name}: {value}")
@@ -45,6 +50,13 @@ def status(*, database: str, as_json: bool) -> None:
         if row.state != "complete":
             click.echo(format_line(row))
     click.echo(", ".join(f"{number} {state}" for state, number in counts.items()) or "no tasks")
+
+
+def _lease_json(lease: ConductorLease) -> dict[str, Any]:
+    return {
+        "live": lease.is_live, "host": lease.host, "pid": lease.pid, "since": lease.since, "term": lease.term,
+        "seconds_left": lease.seconds_left,
+    }  # fmt: skip
 
 
 def pool_json(pool: Pool) -> dict[str, Any]:
