@@ -109,9 +109,10 @@ class CallReplays:
 
     async def _look_up_price(self, model: str, inbound: InboundRequest) -> None:
         """Look up the price of the model before the call, so that its cost is booked. Ordinary calls do not wait for it."""
-        ledger = self._gateway.ledger
-        ledger.prices.request(model, inbound.key_hash, self._gateway.clock.now())
-        await ledger.prices.look_up()
+        prices = self._gateway.ledger.prices
+        if prices.price(model, self._gateway.settings.prices) is None:
+            prices.request(model, inbound.key_hash, self._gateway.clock.now())
+            await prices.look_up()
 
     def _inbound(self, order: ReplayOrder, call: RecordedCall | None) -> InboundRequest:
         """Build the request of an order; reject it if its key or its upstream may no longer be used."""
