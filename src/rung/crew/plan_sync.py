@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,7 +87,12 @@ def _refuse_question_as_code(key: str, command: tuple[str, ...]) -> None:
 def current_plan(table: CrewTable) -> CrewPlan | None:
     """Return the plan that is being executed; None if tasks were added without a plan."""
     text = table.get_fact(PLAN_KEY)
-    return checked_plan(json.loads(text)) if text else None
+    return _parse_plan(text) if text else None
+
+
+@lru_cache(maxsize=2)
+def _parse_plan(text: str) -> CrewPlan:
+    return checked_plan(json.loads(text))
 
 
 def apply_plan(crew: ConductorContext, plan: dict[str, Any], new: CrewPlan) -> None:

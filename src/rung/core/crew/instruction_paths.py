@@ -31,6 +31,11 @@ _MAX_PATHS: Final = 500  # of one text that are compared
 _SAME_SUFFIXES: Final = ({".yml", ".yaml"}, {".htm", ".html"}, {".jpg", ".jpeg"}, {".md", ".markdown"})
 
 
+def paths_in(text: str) -> frozenset[str]:
+    """Return what looks like a path in a text."""
+    return frozenset(match[0] for match in _PATH.finditer(text))
+
+
 def mend_paths(
     text: str, known: Collection[str], writes: Iterable[str], exists: Callable[[str], bool]
 ) -> tuple[str, tuple[str, ...]]:
