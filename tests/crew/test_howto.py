@@ -36,7 +36,7 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
         ran += 1
-    assert ran == 9
+    assert ran == 10
     assert (folder / "sorted").read_text() == "a\nb\n"
     assert "# hard needs a person" in (folder / "hard.db.d/escalations/hard.md").read_text()
     assert not list(folder.glob("*.d/pids/*")), "somebody is left behind"

@@ -63,7 +63,7 @@ def test_a_task_is_shown_whole(service: Running, table: CrewTable) -> None:
     task = answer.json()
     assert answer.headers["etag"] == '"1-error"'
     assert (task["version"], task["lastError"], task["errorTries"]) == ("1-error", "it broke", 1)
-    assert task["can"] == ["tell", "fix", "approve", "exit"]
+    assert task["can"] == ["tell", "fix", "exit"]
     assert [one["kind"] for one in task["messages"]] == ["instruction", "error"]
     assert task["workers"][0]["command"] == ["an", "agent"]
     newest = task["messages"][-1]["id"]

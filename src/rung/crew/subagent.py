@@ -72,7 +72,7 @@ def ask(crew: ConductorContext, task: TaskRow, question: Question[T]) -> Asking[
     if not question.command:
         return question.otherwise()
     dialogue = _Dialogue.load(crew, task, question.name)
-    while dialogue.may_ask():
+    while not dialogue.is_over:
         run = HelperRun(
             command=question.command,
             prompt=json.dumps({"question": question.name, **question.fields, **dialogue.notes}),
@@ -143,9 +143,6 @@ class _Dialogue:
     @property
     def _fact(self) -> str:
         return f"{QUESTION_FACT}{self.question}/{self.task_id}"
-
-    def may_ask(self) -> bool:
-        return not self.is_over
 
     def begin(self) -> None:
         """Count a run, before it starts."""
