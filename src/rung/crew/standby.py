@@ -51,15 +51,15 @@ def stand_by(
         try:
             if has_ended(table):
                 return None
-            is_free = _is_abandoned if now() < expires_count_from else None
+            is_free = _is_abandoned if tries or now() < expires_count_from else None
             return table.acquire_lease(START_SECONDS, is_free=is_free)
         except ConductorLeaseHeld:
-            tries = 0
+            if tries:
+                tries, expires_count_from = 0, now() + seconds
         except StoreUnavailable as error:
             tries += 1
             if tries == 1:
                 log(f"the crew's table is unavailable, trying again: {error}")
-            expires_count_from = now() + seconds
         sleep(pause(tries) if tries else _POLL_SECONDS)
 
 

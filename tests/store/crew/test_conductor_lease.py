@@ -33,7 +33,7 @@ WRITES: dict[str, Callable[[CrewTable], object]] = {
     "exit": lambda table: table.record_exit("s9"),
     "restart": lambda table: table.record_restart(TASK, "x"),
     "message": lambda table: table.post_message(TASK, CONDUCTOR, "x", MessageType.SYSTEM),
-    "add": lambda table: table.add_task(NewTask(task_id="task-02")),
+    "add": lambda table: table.add_task(NewTask(task_id="task-02", instruction="do it")),
     "release": lambda table: table.release_lease(TaskState.COMPLETE),
 }
 
@@ -90,7 +90,7 @@ def test_a_holder_elsewhere_is_replaced_when_its_lease_expires(table: CrewTable,
 @pytest.mark.parametrize("write", WRITES)
 def test_a_replaced_conductor_writes_nothing(table: CrewTable, write: str) -> None:
     """Every write of the former holder is refused by the term, and the table stays as it is."""
-    table.add_task(NewTask(task_id=TASK))
+    table.add_task(NewTask(task_id=TASK, instruction="do it"))
     first = table.acquire_lease(600)
     with table.clone() as former:
         table.acquire_lease(600, succeeds=first.holder)

@@ -24,17 +24,22 @@ def pause(tries: int) -> float:
 
 
 def patiently(
-    action: Callable[[], T], log: Callable[[str], None] = lambda _: None, seconds: float = PATIENCE_SECONDS
+    action: Callable[[], T],
+    log: Callable[[str], None] = lambda _: None,
+    seconds: float = PATIENCE_SECONDS,
+    *,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> T:
     """Run an action that uses the table, again and again while the table is away; the last StoreUnavailable is raised."""
-    until, tries = time.monotonic() + seconds, 0
+    until, tries = now() + seconds, 0
     while True:
         try:
             return action()
         except StoreUnavailable as error:
             tries += 1
-            if time.monotonic() >= until:
+            if now() >= until:
                 raise
             if tries == 1:
                 log(f"the crew's table is unavailable, trying again: {error}")
-            time.sleep(pause(tries))
+            sleep(pause(tries))
