@@ -177,9 +177,9 @@ failover: $(VENV)/.ready  ## play sixteen failover scenarios in real time with t
 cli-matrix: $(VENV)/agents/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
 	@RUNG_CODEX=$(abspath $(VENV))/agents/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
 
-storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, three with real processes; the table against its model, with races
+storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, ten on each store with real processes (SEEDS="1 2"); the table against its model, with races
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
-	@for seed in 1 2 3; do RUNG_CREW_SEED=$$seed $(BIN)/pytest -q tests/crew/test_storm.py || exit 1; done
+	@RUNG_STORM_TASKS=40 RUNG_STORM_SEEDS="$(or $(SEEDS),1 2 3 4 5 6 7 8 9 10)" $(BIN)/pytest -n $(CORES) tests/crew/test_storm.py
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
 
 crew-demo: $(VENV)/.ready page  ## run three real Claude Code agents as a crew before a failing provider, and take screenshots of the dashboard

@@ -1,4 +1,4 @@
-"""A crew in simulated time: workers die, hang, loop and send invalid reviews, and the conductor is killed."""
+"""A crew in simulated time: its clock, its table, its workers and its conductor."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rung.crew.task_recovery import TaskRecoveries
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
-from tests.crew.stormy_worker import review
+from tests.crew.review_text import review
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from rung.store.crew.rows import TaskLease
@@ -122,7 +122,6 @@ ERRORS = (
     "Connection reset by peer",
     "the cause is unclear",
 )
-FAULTS = ("well",) * 12 + ("dies", "stands still", "errs", "warns", "nonsense", "loops", "never claims")
 
 
 @dataclass
@@ -137,9 +136,7 @@ class SimulatedProcesses:
         self, name: str, command: Sequence[str], environment: Mapping[str, str], workdir: Path | None
     ) -> None:  # the port's
         rng = self.world.rng
-        fault = rng.choice(FAULTS) if self.world.stormy else "well"
-        steps_needed = rng.randint(1, 4)
-        self.running[name] = Worker(name, environment["RUNG_SESSION"], fault, rng, steps_needed=steps_needed)
+        self.running[name] = Worker(name, environment["RUNG_SESSION"], "well", rng, steps_needed=rng.randint(1, 4))
 
     def alive(self, name: str) -> bool:
         worker = self.running.get(name)
@@ -209,13 +206,8 @@ class World:
 
     def run(self, hours: float = 48.0) -> None:
         until = self.now + hours * 3600
-        kill_at = {self.rng.randint(5, 60), self.rng.randint(60, 150)} if self.stormy else set()
-        turn = 0
         while self.now < until:
-            turn += 1
             self._advance()
-            if turn in kill_at:
-                self.kill_during_a_write()
             busy = self.conductor.run_once()
             if not busy and self.conductor.finish_if_idle():
                 return
@@ -233,10 +225,11 @@ class World:
             if self.stormy and worker.alive and worker.claim and self.rng.random() < 0.002:
                 worker.alive = False
 
-    def kill_during_a_write(self) -> None:
-        """Kill the conductor at one of its writes; the next one starts from the table alone."""
+    def kill_during_a_write(self, action: Callable[[], object] | None = None) -> None:
+        """Kill the conductor at one of its writes, in a turn or another action; the next one starts from the table alone."""
         left = self.rng.randint(0, 30)
-        execute = self.table.connection.execute
+        connection = self.conductor.crew.table.connection
+        execute = connection.execute
 
         def dying(sql: str, values: Sequence[Any] = ()) -> Any:
             nonlocal left
@@ -245,14 +238,14 @@ class World:
                 raise Killed
             return execute(sql, values)
 
-        self.table.connection.execute = dying  # type: ignore[method-assign]  # injected fault
+        connection.execute = dying  # type: ignore[method-assign]  # injected fault
         try:
-            self.conductor.run_once()
+            (action or self.conductor.run_once)()
         except Killed:
             self.kills += 1
         finally:
-            self.table.connection.execute = execute  # type: ignore[method-assign]  # as above
-            self.table.connection.rollback()  # as SQLite does when the next process opens the file
+            connection.execute = execute  # type: ignore[method-assign]  # as above
+            connection.rollback()  # as SQLite does when the next process opens the file
         self.conductor = self._conductor()
 
     def check(self) -> None:

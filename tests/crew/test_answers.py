@@ -11,8 +11,8 @@ from rung.core.crew.contract import CONDUCTOR, MessageType, TaskState
 from rung.core.crew.liveness import RestartLimits
 from rung.crew.shutdown import shut_down
 from rung.store.crew.operator_commands import OperatorReply, reply_to_task
+from tests.crew.review_text import review
 from tests.crew.simulated import World
-from tests.crew.stormy_worker import review
 
 if TYPE_CHECKING:
     from pathlib import Path

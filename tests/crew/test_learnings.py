@@ -16,8 +16,8 @@ from rung.crew.conductor import Conductor
 from rung.crew.instruction_file import full_instructions
 from rung.store.crew.learnings import load_learnings
 from rung.store.crew.rows import NewTask
+from tests.crew.review_text import review
 from tests.crew.simulated import World
-from tests.crew.stormy_worker import review
 from tests.crew.test_conducted import RUNG, Place, place
 
 if TYPE_CHECKING:

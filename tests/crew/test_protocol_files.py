@@ -11,8 +11,8 @@ from rung.core.crew.contract import TaskState
 from rung.crew.plan_sync import insert_plan
 from rung.crew.protocol_files import HANDOFF_FILE, MEMORY_FILE
 from rung.crew.shutdown import shut_down
+from tests.crew.review_text import review
 from tests.crew.simulated import World
-from tests.crew.stormy_worker import review
 from tests.crew.test_conducted import SLOW, Place, place
 
 if TYPE_CHECKING:

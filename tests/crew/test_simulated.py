@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rung.core.crew.contract import TaskState
 from tests.crew.simulated import World
+from tests.crew.storm.simulated_storm import StormWorld
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SEEDS = int(os.environ.get("RUNG_CREW_SEEDS", "12"))
+SEEDS = int(os.environ.get("RUNG_CREW_SEEDS", "32"))
 
 
 def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
@@ -26,10 +28,10 @@ def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_in_a_storm_every_task_ends_honestly(tmp_path: Path, seed: int) -> None:
-    """Workers fail in every way and the conductor is killed twice: no task is lost or done twice."""
-    world = World(tmp_path, seed)
-    world.run()
-    world.check()
+    """Workers fail and lie, helpers talk nonsense, conductors are killed, stopped and woken: no task is lost or done twice."""
+    with closing(StormWorld(tmp_path, seed)) as world:
+        world.run()
+        world.check()
 
 
 def test_after_an_outage_of_the_table_no_worker_is_blamed(tmp_path: Path) -> None:

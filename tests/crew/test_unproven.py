@@ -12,8 +12,8 @@ from rung.core.crew.evidence import NOBODY_CHECKED
 from rung.crew.judgement import CommandJudgement
 from rung.store.crew.conductor_key import load_key
 from rung.store.crew.rows import NewTask
+from tests.crew.review_text import review
 from tests.crew.simulated import World
-from tests.crew.stormy_worker import review
 from tests.crew.test_conducted import RUNG, Place, place
 from tests.waiting import wait_until
 
