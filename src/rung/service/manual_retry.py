@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core.domain import events as ev
 from rung.core.policy.policy import Confirm
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
     from rung.store.queries.listing_rows import SessionRow
     from rung.wiring.policies import PolicyStore
-
-MODES: Final = ("plain", "context", "model", "prompt")
 
 
 class PlannedRetry(NamedTuple):
