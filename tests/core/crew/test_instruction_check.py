@@ -105,6 +105,7 @@ def test_a_path_that_exists_elsewhere() -> None:
         ("UPDATE orchestration_tasks\nSET state = 'need_review', last_heartbeat = datetime('now')\nWHERE task_id = 'task-03';", "UPDATE orchestration_tasks\nSET state = 'needs_review', last_heartbeat = datetime('now')\nWHERE task_id = 'task-03';"),
         ("UPDATE orchestration_tasks SET state = 'completed' WHERE taskid = 'task-03'", "UPDATE orchestration_tasks SET state = 'complete' WHERE task_id = 'task-03'"),
         ("INSERT INTO orchestration_mesages (task_id, from_sesion, message, message_type) VALUES ('task-03', 's', 'ERROR: it''s bad; really', 'eror');", "INSERT INTO orchestration_messages (task_id, from_session, message, message_type) VALUES ('task-03', 's', 'ERROR: it''s bad; really', 'error');"),
+        ("UPDTE orchestration_task SET state = 'error' WHERE task_id = 'task-03';", "UPDATE orchestration_tasks SET state = 'error' WHERE task_id = 'task-03';"),
         ("UPDTE orchestration_tasks SET state = 'error' WHERE task_id = 'task-03';", "UPDATE orchestration_tasks SET state = 'error' WHERE task_id = 'task-03';"),
         ("SELECT task_id FROM orchestration_tasks WHERE state IN ('working', 'fix_propsed');", "SELECT task_id FROM orchestration_tasks WHERE state IN ('working', 'fix_proposed');"),
     ],
@@ -126,6 +127,9 @@ def test_sql_of_the_protocol(wrong: str, right: str) -> None:
         "Update the last_hearbeat column of the docs, from orchestration to task.",
         "INSERT INTO orchestration_messages (task_id, from_session, message, message_type) VALUES ('task-03', 's1', 'last_hearbeat eror', 'error');",
         "CREATE TABLE orchestration_task_notes (id INTEGER);",
+        "NEVER touch orchestration_messages: read the messages, their states and tasks.",
+        "UPDATE the rows of orchestration_tasks, and their states, only by the commands.",
+        "SELECT the right states of orchestration_tasks first.",
     ],
 )
 def test_sql_that_stays(text: str) -> None:

@@ -24,11 +24,10 @@ _FORMER_NAMES: Final = {
     "coordination_messages": "orchestration_messages",
 }
 _KEYWORDS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
-# A statement begins at a keyword, or at a word near one, and names a table; it ends at a semicolon, a fence or an empty line.
-_STATEMENT: Final = re.compile(
-    r"^[ \t>]*(?P<verb>[A-Z]{5,7})\b(?P<rest>(?:'(?:[^']|'')*'|[^';`])*?\b(?:FROM|INTO|UPDATE|JOIN|(?<=E))\s+\w+"
-    r"(?:'(?:[^']|'')*'|[^';`]|\n(?!\s*\n))*)",
-    re.MULTILINE,
+# A statement begins at a keyword, or at a word near one, and ends at a semicolon, a fence or an empty line.
+_STATEMENT: Final = re.compile(r"^[ \t>]*(?P<verb>[A-Z]{5,7})\s(?:'(?:[^']|'')*'|[^';`\n]|\n(?!\s*\n))*", re.MULTILINE)
+_SHAPE: Final = re.compile(
+    r"[\s>]*(?:BEGIN\s+)?(?:UPDATE\s+\w+\s+SET\b|INSERT\s+INTO\b|DELETE\s+FROM\b|SELECT\b.*?\bFROM\b)", re.DOTALL
 )
 _TABLE: Final = re.compile(r"\b(FROM|INTO|UPDATE|JOIN)(\s+)([A-Za-z_]\w*)", re.IGNORECASE)
 _PIECE: Final = re.compile(r"'(?:[^']|'')*'|[A-Za-z_]\w*")
@@ -45,23 +44,21 @@ def mend_sql(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     unknown: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
-        statement = _mend_tables(match[0], mended)
+        verb = match["verb"]
+        keyword = verb if verb in _KEYWORDS or verb == "BEGIN" else near_name(verb, _KEYWORDS)
+        statement = match[0].replace(verb, keyword, 1)
+        if not keyword or not _SHAPE.match(statement):
+            return match[0]
+        statement = _mend_tables(statement, mended)
         columns = {column for table, names in TABLES.items() if table in statement for column in names}
         if not columns:
             return match[0]
-        verb = match["verb"]
-        if verb not in _KEYWORDS and verb not in _OTHER_VERBS:
-            keyword = near_name(verb, _KEYWORDS)
-            if keyword:
-                mended.append(f"SQL {verb} → {keyword}")
-                statement = statement.replace(verb, keyword, 1)
+        if keyword != verb:
+            mended.append(f"SQL {verb} → {keyword}")
         return _mend_names(statement, columns, mended, unknown)
 
     result = _STATEMENT.sub(replace, text)
     return result, tuple(dict.fromkeys(mended)), tuple(dict.fromkeys(unknown))
-
-
-_OTHER_VERBS: Final = ("BEGIN", "COMMIT", "CREATE", "REPLACE")
 
 
 def _mend_tables(statement: str, mended: list[str]) -> str:
