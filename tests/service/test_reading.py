@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rung
-from rung.core.domain.error_types import ErrorType
+from rung.core.classify.error_types import ErrorType
 from rung.testing import Script
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 import rung
 from rung.core.classify.classifier import classify
+from rung.core.classify.error_types import ErrorType
 from rung.core.domain import events as ev
-from rung.core.domain.error_types import ErrorType
 from rung.core.domain.incident import Incident
 from rung.core.recovery.escalation_reason import escalation_reason
 from rung.service.incident_status import live_status

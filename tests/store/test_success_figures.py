@@ -11,7 +11,7 @@ import rung
 from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Kind
-from rung.core.recovery.manual_restarts import is_manual_restart
+from rung.core.recovery.success_criteria import is_manual_restart
 from rung.store.queries.reports_sql import ReportFilter
 from rung.store.queries.stuck_sessions import count_stuck, stuck_sessions
 from rung.store.queries.success_figures import FigureId, success_by_day, success_figures

@@ -6,9 +6,9 @@ computes. A named field beside settings counts if it differs from what they say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from rung.core.domain.error_types import ErrorType, with_covered
+from rung.core.classify.error_types import ErrorType, with_covered
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import Kind
 from rung.core.policy.serializer import to_toml
@@ -17,9 +17,13 @@ from rung.service.if_match import expected_version
 from rung.service.problems import ApiProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.policy.policy import Policy
     from rung.service.schemas.policies import PolicyIn
     from rung.wiring.policies import PolicyStore
+
+T = TypeVar("T")
 
 DEFAULT_ID: Final = "default"
 FIELD_NAMES: Final = {
@@ -96,21 +100,24 @@ def _check_ladder(policy: PolicyIn, policies: PolicyStore, table: dict[str, Any]
 
 def _written_settings(policy: PolicyIn) -> dict[str, Any]:
     """Return the settings of a body without its named fields; TOML and settings must say the same."""
-    field = "settings" if policy.toml is None else "toml"
-    try:
-        table = parse_toml(policy.toml) if policy.toml is not None else dict(policy.settings or {})
-        check_document(table)
-        if policy.toml is not None and policy.settings is not None:
-            field = "settings"
-            check_document(policy.settings)
-            agree = parse_toml(to_toml(policy.settings)) == table
-        else:
-            agree = True
-    except TomlError as error:
-        raise ApiProblem(422, f"{field}: {error}", field=field) from None
-    if not agree:
+    settings = dict(policy.settings or {})
+    _check("settings", lambda: check_document(settings))
+    if policy.toml is None:
+        return settings
+    toml = policy.toml
+    table: dict[str, Any] = _check("toml", lambda: parse_toml(toml))
+    _check("toml", lambda: check_document(table))
+    if policy.settings is not None and parse_toml(to_toml(settings)) != table:
         raise ApiProblem(422, "`toml` and `settings` contradict each other: send one of them", field="toml")
     return table
+
+
+def _check(field: str, read: Callable[[], T]) -> T:
+    """Return what a function reads from a field; raise a problem that names the field."""
+    try:
+        return read()
+    except TomlError as error:
+        raise ApiProblem(422, f"{field}: {error}", field=field) from None
 
 
 def _set(table: dict[str, Any], key: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from rung.core.domain.error_types import with_covered
+from rung.core.classify.error_types import with_covered
 from rung.core.policy.budget import Budget
 from rung.core.policy.policy import Confirm
 

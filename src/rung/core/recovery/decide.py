@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.error_types import is_listed
+from rung.core.classify.error_types import is_listed
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Option, Repeat, Skip, Status
 from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung

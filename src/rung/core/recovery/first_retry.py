@@ -5,17 +5,18 @@ Most recoveries end after one retry. Its decision depends on few facts, so `deci
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from rung.core.classify.error_types import failure_type
 from rung.core.domain.events import AttemptFailed, IncidentContext, Opened, Repeat
+from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
 from rung.core.recovery.decide import decide
 
 if TYPE_CHECKING:
-    from rung.core.domain.failures import Failure, Kind, Phase
+    from rung.core.classify.error_types import ErrorType
+    from rung.core.domain.failures import Failure, Phase
     from rung.core.policy.policy import Policy
-
-_TIMEOUT_OF_A_SERVER: Final = 504  # the one status whose error type is not that of its kind
 
 
 class FirstRetryCache:
@@ -31,7 +32,7 @@ class FirstRetryCache:
     def __init__(self, policy: Policy, context: IncidentContext) -> None:
         self._policy = policy
         self._context = context
-        self._decisions: dict[tuple[Kind, bool, Phase, int, bool], Repeat | None] = {}
+        self._decisions: dict[tuple[Kind, bool, Phase, int, bool | ErrorType], Repeat | None] = {}
         # With sizes, the entry rung also depends on the text. A dollar cap depends on what was spent.
         self._is_usable = not policy.ladder.sizes and policy.budget.dollars is None
 
@@ -47,7 +48,7 @@ class FirstRetryCache:
             failure.retryable,
             evidence.phase,
             evidence.repeats,
-            evidence.status == _TIMEOUT_OF_A_SERVER,
+            failure.kind is Kind.TIMEOUT and failure_type(failure),
         )
         try:
             retry = self._decisions[key]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.error_types import is_listed
+from rung.core.classify.error_types import is_listed
 from rung.core.domain.events import Repeat
 from rung.core.domain.failures import CIRCUIT_OPEN, Kind, is_passing
 from rung.core.policy.backoff import Backoff

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from rung.core.domain.error_types import ErrorType
+from rung.core.classify.error_types import ErrorType
 from rung.core.domain.errors import ConfigError
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 
-from rung.core.domain.error_types import ErrorType, error_type
+from rung.core.classify.error_types import ErrorType, error_type
 from rung.core.domain.errors import ConfigError
 from rung.core.recovery.escalation_reason import EscalationReason, escalation_reason
 from rung.core.text.moments import iso_time

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.core.domain.error_types import ErrorType
+from rung.core.classify.error_types import ErrorType
 from rung.service.schemas.base import ApiModel, StrictNumber
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rung.core.domain.error_types import ErrorType
+from rung.core.classify.error_types import ErrorType
 from rung.core.recovery.escalation_reason import EscalationReason
 from rung.service.schemas.base import ActionResult, ApiModel, LongText, ShortText
 from rung.service.schemas.incidents import IncidentOut, ScheduledRetry

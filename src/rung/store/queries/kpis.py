@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rung.core.domain.events import Status
-from rung.core.recovery.manual_restarts import TRANSIENT_ERRORS
+from rung.core.recovery.success_criteria import TRANSIENT_ERRORS
 from rung.store.queries import reports
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.listing_rows import Figures, TopMessage

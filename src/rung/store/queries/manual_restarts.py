@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.recovery.manual_restarts import RESTART_ACTIONS, is_manual_restart
+from rung.core.recovery.success_criteria import RESTART_ACTIONS, is_manual_restart
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.incidents import placeholders
 

@@ -10,7 +10,7 @@ from math import ceil
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.domain.error_types import ErrorType, error_type
+from rung.core.classify.error_types import ErrorType, error_type
 from rung.core.domain.events import Status
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.groups import state_of

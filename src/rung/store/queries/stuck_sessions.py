@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.domain.events import Status
 from rung.core.domain.ladder import WAITING_ACTIONS
-from rung.core.recovery.manual_restarts import ACCOUNT_KINDS
+from rung.core.recovery.success_criteria import ACCOUNT_KINDS
 from rung.store.queries import reports_sql as sql
 from rung.store.queries.incidents import placeholders
 from rung.store.queries.manual_restarts import manual_restarts

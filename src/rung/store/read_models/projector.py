@@ -6,8 +6,8 @@ import json
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.core.classify.error_types import failure_type
 from rung.core.domain import events as ev
-from rung.core.domain.error_types import error_type
 from rung.core.domain.failures import Phase, short_hash
 from rung.core.domain.incident import Incident
 from rung.store.read_models.batch import (
@@ -159,7 +159,7 @@ class IncidentProjector:
         if failure is not None:
             kind, rule, phase = failure.kind.value, failure.rule, failure.evidence.phase.value
             tool, message = _tool(failure), failure.message[:MAX_MESSAGE_CHARS]
-            coarse = error_type(failure.kind, failure.evidence.status).value
+            coarse = failure_type(failure).value
             changes.add("by_error_type", (int(at // HOUR_SECONDS), terms.project, model, kind, coarse), 1)
         changes.put(
             "attempt", self.name, n, self.incident.attempts, at, seconds, own, terms.project, terms.session,

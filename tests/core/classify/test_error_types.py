@@ -6,9 +6,9 @@ import pytest
 
 import rung
 from rung.core.classify.classifier import classify
-from rung.core.domain.error_types import ErrorType, error_type, is_listed, with_covered
+from rung.core.classify.error_types import ErrorType, error_type, failure_type, is_listed, with_covered
 from rung.core.domain.events import IncidentContext
-from rung.core.domain.failures import Kind
+from rung.core.domain.failures import Evidence, Kind
 from rung.core.recovery.first_retry import FirstRetryCache
 from rung.testing import HttpError, Script
 
@@ -35,6 +35,15 @@ def test_a_status_has_its_type(status: int, text: str, expected: str) -> None:
     """Each HTTP status has the error type of the document, whatever kind it is."""
     failure = classify(HttpError(status, text))
     assert error_type(failure.kind, failure.evidence.status) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("HTTP 504", "server_error"), ("HTTP 503", "server_error"), ("HTTP 403", "auth_error"), ("timed out", "timeout")],
+)
+def test_a_status_in_the_output_of_a_command(text: str, expected: str) -> None:
+    """A status that only the text names decides as well."""
+    assert failure_type(classify(Evidence(text=text, exit_code=1))) == expected
 
 
 def test_a_timeout_without_a_status_is_a_timeout() -> None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.status_text import status_in
 from rung.core.domain.failures import TRANSIENT, Kind
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ _TYPE_OF_STATUS: Final[Mapping[int, ErrorType]] = MappingProxyType(
     }
 )
 
+_HEADLINE_CHARS: Final = 400  # a status is searched here
+
 
 def error_type(kind: str, status: int | None = None) -> ErrorType:
     """Return the error type of a kind. The status decides where the kind has no type, and for a gateway's timeout (504)."""
@@ -75,11 +78,20 @@ def error_type(kind: str, status: int | None = None) -> ErrorType:
     return by_kind
 
 
+def failure_type(failure: Failure) -> ErrorType:
+    """Return the error type of a failure. Its status may be in its text alone, as in the output of a command."""
+    evidence = failure.evidence
+    found = error_type(failure.kind, evidence.status)
+    if evidence.status is None and found in (ErrorType.UNKNOWN, ErrorType.TIMEOUT):
+        return error_type(failure.kind, status_in(evidence.text[:_HEADLINE_CHARS]))
+    return found
+
+
 def is_listed(failure: Failure, kinds: Collection[Kind]) -> bool:
     """Whether a list of kinds covers a failure: by its kind or, if it is transient, by its error type."""
     if failure.kind in kinds:
         return True
-    return failure.kind in TRANSIENT and Kind(error_type(failure.kind, failure.evidence.status)) in kinds
+    return failure.kind in TRANSIENT and Kind(failure_type(failure)) in kinds
 
 
 def with_covered(kinds: Collection[Kind]) -> frozenset[Kind]:

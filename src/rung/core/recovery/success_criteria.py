@@ -1,4 +1,4 @@
-"""Manual restarts: actions of a person after which work runs again, and failures that only a person can end."""
+"""Criteria of the success figures: transient errors, manual restarts, and failures that no other model ends."""
 
 from __future__ import annotations
 
