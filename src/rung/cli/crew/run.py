@@ -66,7 +66,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
-        holder = _take_lease(table, shown, ConductorSettings.from_plan(made.settings), standby=standby)
+        holder = _take_lease(table, at, ConductorSettings.from_plan(made.settings), standby=standby)
         processes = _launch(table, at, content, plan, holder) if holder else None
         if processes is not None and not as_json:
             click.echo(
@@ -78,7 +78,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
         _follow(table, at, processes, as_json=as_json)
 
 
-def _take_lease(table: CrewTable, shown: str, settings: ConductorSettings, *, standby: bool) -> str:
+def _take_lease(table: CrewTable, at: str, settings: ConductorSettings, *, standby: bool) -> str:
     """Take the lease for the conductor to be launched, and return its holder; empty if the crew ended during a standby.
 
     Exits with 5, and writes nothing, if another process conducts.
@@ -86,7 +86,10 @@ def _take_lease(table: CrewTable, shown: str, settings: ConductorSettings, *, st
     from rung.core.domain.errors import ConductorLeaseHeld
     from rung.crew.standby import lease_seconds, stand_by
     from rung.crew.watchdog import START_SECONDS
+    from rung.store.crew.table import CrewTable
+    from rung.wiring.journals import shown_location
 
+    shown = shown_location(at)
     try:
         return table.acquire_lease(START_SECONDS).holder
     except ConductorLeaseHeld as error:
@@ -95,10 +98,13 @@ def _take_lease(table: CrewTable, shown: str, settings: ConductorSettings, *, st
             click.echo(f"rung: {shown}: {error}; {hint}", err=True)
             sys.exit(ALREADY_CONDUCTED)
         click.echo(f"{shown}: {error}; standing by", err=True)
-    lease = stand_by(table, lease_seconds(settings), _log)
-    if lease is not None:
-        click.echo(f"{shown}: taking over", err=True)
-    return "" if lease is None else lease.holder
+    with patiently(lambda: CrewTable.open(at), _log) as watched:  # one that tells when it is away
+        lease = stand_by(watched, lease_seconds(settings), _log)
+    if lease is None:
+        return ""
+    click.echo(f"{shown}: taking over", err=True)
+    table.fence(lease.term)
+    return lease.holder
 
 
 def _launch(table: CrewTable, at: str, content: dict[str, Any], plan: Path, holder: str) -> RealProcesses:
