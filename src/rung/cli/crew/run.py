@@ -1,35 +1,26 @@
-"""`rung crew run`: runs a plan, and prints what changes; and the processes of its conductor and watchdog."""
+"""`rung crew run`: takes the conductor's lease and runs a plan; and the processes of its conductor and watchdog."""
 
 from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.crew.follow import BLOCKED, PARTIAL, follow, log, reads
 from rung.cli.crew.option import db_option, open_crew_table
-from rung.cli.crew.status import format_line, pool_json
-from rung.cli.exit_codes import ALREADY_CONDUCTED, EXIT_CODES, LEASE_EXPIRED
-from rung.cli.output import json_option, print_json
-from rung.core.domain.events import Status
+from rung.cli.exit_codes import ALREADY_CONDUCTED, LEASE_EXPIRED
+from rung.cli.output import json_option
 from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rung.adapters.system.worker_processes import RealProcesses
     from rung.crew.settings import ConductorSettings
-    from rung.store.crew.rows import TaskRow
     from rung.store.crew.table import CrewTable
 
-POLL_SECONDS: Final = 0.25
 START_POLL_SECONDS: Final = 0.05
-PARTIAL: Final = EXIT_CODES[Status.PARTIAL]
-BLOCKED: Final = EXIT_CODES[Status.BLOCKED]
-T = TypeVar("T")
 
 
 @click.command("run", short_help="Run a plan: dispatch its tasks to workers.")
@@ -51,6 +42,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     4 no task was completed · 5 another process conducts the crew · 130 stopped by Ctrl-C.
     """
     from rung.core.crew.plan import checked_plan
+    from rung.core.domain.errors import ConductorReplaced
     from rung.crew.plan_sync import require_programs, unchecked_tasks
     from rung.crew.settings import ConductorSettings
     from rung.wiring.journals import shown_location
@@ -66,8 +58,12 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
-        holder = _take_lease(table, at, ConductorSettings.from_plan(made.settings), standby=standby)
-        processes = _launch(table, at, content, plan, holder) if holder else None
+        try:
+            holder = _take_lease(table, at, ConductorSettings.from_plan(made.settings), standby=standby)
+            processes = _launch(table, at, content, plan, holder) if holder else None
+        except ConductorReplaced as error:  # a start that took longer than its lease
+            click.echo(f"rung: {shown}: {error}", err=True)
+            sys.exit(ALREADY_CONDUCTED)
         if processes is not None and not as_json:
             click.echo(
                 f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {shown}", err=True
@@ -75,7 +71,7 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
         if detach:
             click.echo(f"rung crew status --db {shown}")
             return
-        _follow(table, at, processes, as_json=as_json)
+        follow(table, at, processes, as_json=as_json)
 
 
 def _take_lease(table: CrewTable, at: str, settings: ConductorSettings, *, standby: bool) -> str:
@@ -98,8 +94,8 @@ def _take_lease(table: CrewTable, at: str, settings: ConductorSettings, *, stand
             click.echo(f"rung: {shown}: {error}; {hint}", err=True)
             sys.exit(ALREADY_CONDUCTED)
         click.echo(f"{shown}: {error}; standing by", err=True)
-    with patiently(lambda: CrewTable.open(at), _log) as watched:  # one that tells when it is away
-        lease = stand_by(watched, lease_seconds(settings), _log)
+    with patiently(lambda: CrewTable.open(at), log) as watched:  # one that tells when it is away
+        lease = stand_by(watched, lease_seconds(settings), log)
     if lease is None:
         return ""
     click.echo(f"{shown}: taking over", err=True)
@@ -120,22 +116,12 @@ def _launch(table: CrewTable, at: str, content: dict[str, Any], plan: Path, hold
     processes = RealProcesses(record_runtime_dir(at, table))
     processes.launch(CONDUCTOR_PROCESS, rung_command("conduct", at, SUCCEEDS_OPTION, holder), {}, None)
     table.fence(None)  # from now on this process only asks for a stop, as an operator may
-    while _reads(table.conductor_lease, lambda lease: lease.holder == holder, default=True):
+    while reads(table.conductor_lease, lambda lease: lease.holder == holder, default=True):
         if not processes.alive(CONDUCTOR_PROCESS) and table.conductor_lease().holder == holder:
             click.echo(f"rung: the conductor did not start: see {processes.logs}/{CONDUCTOR_PROCESS}.log", err=True)
             sys.exit(BLOCKED)
         time.sleep(START_POLL_SECONDS)
     return processes
-
-
-def _reads(read: Callable[[], T], test: Callable[[T], bool], *, default: bool) -> bool:
-    """Return whether a test of what is read holds; `default` while the table is away."""
-    from rung.core.domain.errors import StoreUnavailable
-
-    try:
-        return test(read())
-    except StoreUnavailable:
-        return default
 
 
 def _clear_stop(table: CrewTable) -> None:
@@ -153,110 +139,6 @@ def _clear_stop(table: CrewTable) -> None:
         table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
 
 
-def _follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_json: bool) -> None:
-    """Print each change until the crew ends; Ctrl-C, SIGTERM and SIGHUP stop the crew gracefully."""
-    from rung.cli.run.ending_signals import ending_signals, exit_code_of
-    from rung.core.crew.contract import STOP_KEY
-    from rung.core.domain.errors import StoreUnavailable
-
-    seen: dict[str, tuple[str, str]] = {}
-    live = not as_json and sys.stderr.isatty()
-    try:
-        with ending_signals():
-            if live:
-                _show_board(table, processes)
-            while not _has_ended(table, processes):
-                with suppress(StoreUnavailable):  # away: the crew goes on, and the next look prints what has changed
-                    _print_changes(table, seen, as_json=as_json)
-                time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt as stop:
-        click.echo("stopping: waiting for the workers' handoffs …", err=True)
-        reason = str(stop) or "Ctrl-C"
-        patiently(lambda: table.set_fact(STOP_KEY, reason), _log)
-        while not _has_ended(table, processes):
-            time.sleep(POLL_SECONDS)
-        if not live:
-            patiently(lambda: _print_changes(table, seen, as_json=as_json))
-        sys.exit(exit_code_of(stop))
-    if not live:
-        patiently(lambda: _print_changes(table, seen, as_json=as_json))
-    rows = patiently(table.tasks)
-    bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
-    if not as_json:
-        click.echo(patiently(lambda: _summary(rows, table, at)), err=True)
-    sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
-
-
-def _show_board(table: CrewTable, processes: RealProcesses | None) -> None:
-    """Show the board on the terminal until the crew ends."""
-    from rung.cli.crew.board import REFRESH_SECONDS, LiveBoard
-    from rung.core.domain.errors import StoreUnavailable
-
-    with LiveBoard(table, stderr=True) as refresh:
-        while not _has_ended(table, processes):
-            time.sleep(REFRESH_SECONDS)
-            with suppress(StoreUnavailable):
-                refresh()
-
-
-def _has_ended(table: CrewTable, processes: RealProcesses | None) -> bool:
-    """Return whether nobody conducts the crew any more, here or elsewhere, and no watchdog here would restart it."""
-    from rung.crew.standby import has_ended
-    from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS
-    from rung.engine.process_identity import is_stopped
-
-    watchdog = None if processes is None else processes.pid(WATCHDOG_PROCESS)
-    if processes is not None and processes.alive(CONDUCTOR_PROCESS):
-        return False
-    if processes is not None and watchdog is not None and processes.alive(WATCHDOG_PROCESS):
-        return is_stopped(watchdog.number) and _reads(lambda: has_ended(table), bool, default=False)
-    return _reads(table.conductor_lease, lambda lease: not lease.is_live, default=False)
-
-
-def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
-    _print_pools(table, seen, as_json=as_json)
-    for row in table.tasks():
-        now = (row.state.value, row.outcome or row.note)
-        if seen.get(row.task_id, ("watching", "")) != now:
-            seen[row.task_id] = now
-            if as_json:
-                print_json({"task": row.task_id, "state": row.state.value, "outcome": row.outcome, "note": row.note})
-            else:
-                click.echo(format_line(row), err=True)
-
-
-def _print_pools(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
-    from rung.core.crew.pool import describe
-
-    for name, pool in table.pools().items():
-        now = (pool.state.value, describe(pool))
-        if seen.get(f"pool {name}", ("open", "")) != now:
-            seen[f"pool {name}"] = now
-            if as_json:
-                print_json({"pool": name, **pool_json(pool)})
-            else:
-                click.echo(f"{'pool ' + name:<14} {now[1] or 'open'}", err=True)
-
-
-def _summary(rows: list[TaskRow], table: CrewTable, at: str) -> str:
-    from rung.crew.runtime_dir import runtime_dir
-
-    blocked = _blocked_pools(table)
-    reports = runtime_dir(at, table) / "escalations"
-    done = sum(row.state == "complete" for row in rows)
-    text = f"{done} of {len(rows)} tasks complete"
-    given_up = [row for row in rows if row.outcome == "escalated"]
-    if given_up:
-        text += f"; {len(given_up)} need an operator: see {reports}/"
-    if blocked:
-        text += f"; pool {', '.join(blocked)} needs an operator: see {reports}/"
-    return text
-
-
-def _blocked_pools(table: CrewTable) -> list[str]:
-    return [name for name, pool in table.pools().items() if pool.state == "blocked"]
-
-
 @click.command("conduct", hidden=True)
 @click.option("--succeeds", default="", hidden=True, help="Holder of the lease that this conductor takes over.")
 @db_option
@@ -272,13 +154,13 @@ def conduct(*, succeeds: str, database: str) -> None:
         click.echo(f"rung: no journal is written: {error}", err=True)
         crew_journal = None
     try:
-        crew = patiently(lambda: open_context(database, journal=crew_journal, log=_log), _log)
+        crew = patiently(lambda: open_context(database, journal=crew_journal, log=log), log)
         done = run_conductor(crew, succeeds=succeeds)
     except ConductorLeaseHeld as error:
         click.echo(f"rung: {shown_location(database)}: {error}", err=True)
         sys.exit(ALREADY_CONDUCTED)
     except ConductorReplaced as error:
-        _log(f"{error}; this one ends")
+        log(f"{error}; this one ends")
         sys.exit(LEASE_EXPIRED)
     finally:
         if crew_journal is not None:
@@ -292,8 +174,4 @@ def watch(*, database: str) -> None:
     """Run the watchdog process."""
     from rung.crew.conductor_process import run_watchdog
 
-    sys.exit(0 if run_watchdog(database, log=_log) else PARTIAL)
-
-
-def _log(text: str) -> None:
-    click.echo(f"{time.strftime('%FT%TZ', time.gmtime())} {text}", err=True)
+    sys.exit(0 if run_watchdog(database, log=log) else PARTIAL)
