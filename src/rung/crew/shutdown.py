@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rung.core.crew.contract import CONDUCTOR, SHUTDOWN_PREFIX, MessageType, TaskState
 from rung.crew.protocol_files import HANDOFF_FILE, MEMORY_FILE, handoff_text, memory_text
@@ -10,6 +10,8 @@ from rung.crew.worker_supervision import save_partial_work
 
 if TYPE_CHECKING:
     from rung.crew.context import ConductorContext
+
+_MARK_TRIES: Final = 5  # for tasks that change while they are marked
 
 
 def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.CONTEXT_RECOVERY) -> None:
@@ -21,13 +23,23 @@ def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.
     """
     crew.write(HANDOFF_FILE, handoff_text(crew, reason))
     crew.write(MEMORY_FILE, memory_text(crew))
-    for task in crew.table.claimed_tasks():
-        saved = save_partial_work(crew, task, "the conductor shuts down")
-        body = f"EXITED: the conductor shuts down ({reason}). Saved work: {saved}"
-        crew.table.reply(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{SHUTDOWN_PREFIX} {reason}")
+    _mark_exited(crew, reason)
     for process in crew.table.processes():
+        _mark_exited(crew, reason)  # while the others were ended, its worker may have claimed the task
         crew.terminate(process.task_id)
     crew.table.post_message(
         CONDUCTOR, CONDUCTOR, f"HANDOFF: {reason}. See {crew.runtime_dir / HANDOFF_FILE}", MessageType.HANDOFF
     )
     crew.table.heartbeat_self(CONDUCTOR, to)
+
+
+def _mark_exited(crew: ConductorContext, reason: str) -> None:
+    """Mark every task that a worker has. A task that changes at that moment is marked in its new state."""
+    for _ in range(_MARK_TRIES):
+        claimed = crew.table.claimed_tasks()
+        if not claimed:
+            return
+        for task in claimed:
+            saved = save_partial_work(crew, task, "the conductor shuts down")
+            body = f"EXITED: the conductor shuts down ({reason}). Saved work: {saved}"
+            crew.table.reply(task, TaskState.EXITED, body, MessageType.SYSTEM, note=f"{SHUTDOWN_PREFIX} {reason}")

@@ -11,6 +11,9 @@ from rung.core.crew.contract import SHUTDOWN_PREFIX, MessageType, TaskState
 if TYPE_CHECKING:
     from tests.crew.storm.crew_storm import Storm
 
+CLAIM_SECONDS = (
+    0.5  # after its claim, a worker may be signalled as one that has not claimed: nobody can see both at once
+)
 ENDED_RIGHTLY = ("loops", "stands still")  # faults of a worker that the conductor may end
 ANSWERED = (MessageType.ERROR, MessageType.CONTEXT_WARNING, MessageType.REVIEW_REQUEST)
 
@@ -73,7 +76,7 @@ def check_nobody_healthy_was_ended(storm: Storm) -> None:
     for file in (storm.folder / "ended").iterdir():
         for record in map(json.loads, file.read_text().splitlines()):
             assert "accepted" not in record, (file.name, record)
-            if record["mine"]:
+            if record["mine"] and record["age"] > CLAIM_SECONDS:
                 assert record["state"] in ("exited", "complete"), (file.name, record)
                 is_shutdown = record["note"].startswith(SHUTDOWN_PREFIX)
                 is_bad = record["fault"] in ENDED_RIGHTLY
@@ -94,12 +97,13 @@ def check_reports(storm: Storm, code: int) -> None:
 
 
 def check_nothing_is_left(storm: Storm) -> None:
-    """No process and no PID file is left."""
+    """No process and no PID file of a worker is left."""
     until = time.monotonic() + 20
     while storm.processes() and time.monotonic() < until:
         time.sleep(0.1)
     assert storm.processes() == [], storm.log()
-    assert list((storm.runtime / "pids").iterdir()) == []
+    names = {file.stem for file in (storm.runtime / "pids").iterdir()}
+    assert not names - {"conductor", "souffleur"}, names  # killed by the test, they leave theirs
 
 
 def check_all(storm: Storm, code: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 FAULTS = {
@@ -23,13 +24,15 @@ class Notes:
 
     def __init__(self, folder: Path, task: str, seed: str, way: str) -> None:
         self.folder, self.task = folder, task
+        self.claimed_at = time.time()
         self.number = 1 + len(list((folder / "received").glob(f"{task}.*")))
         self.rng = random.Random(f"{seed}/{task}/{self.number}")
         share = SHARES[min(self.number, len(SHARES)) - 1]
         self.fault = self.rng.choice(FAULTS[way]) if self.rng.random() < share else "well"
 
     def received(self, text: str, **facts: object) -> None:
-        """Write down the task text that this worker was given."""
+        """Write down the task text that this worker was given, with its claim."""
+        self.claimed_at = time.time()
         record = {"text": text, "fault": self.fault, "pid": os.getpid(), **facts}
         (self.folder / "received" / f"{self.task}.{self.number}.{os.getpid()}").write_text(json.dumps(record))
 
@@ -41,7 +44,7 @@ class Notes:
     def ended(self, **facts: object) -> None:
         """Write down in which state the task was when somebody signalled this worker."""
         with (self.folder / "ended" / f"{self.task}.jsonl").open("a") as file:
-            file.write(json.dumps({"fault": self.fault, **facts}) + "\n")
+            file.write(json.dumps({"fault": self.fault, "age": time.time() - self.claimed_at, **facts}) + "\n")
 
 
 def do_work(text: str) -> bool:
