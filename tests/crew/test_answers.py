@@ -59,7 +59,7 @@ def test_the_fifth_error_goes_to_the_plan(world: World) -> None:
             world.table.resume(claim)
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
     assert len(said(world, MessageType.FIX_PROPOSAL)) == 4
-    assert (world.place / "runtime" / "blocker-report-r1.md").exists()
+    assert (world.place / "runtime" / "blocker-report-r1-task-01.md").exists()
 
 
 def test_corrections_of_earlier_incidents_count(world: World) -> None:
@@ -126,7 +126,7 @@ def test_a_worker_that_leaves_after_its_fifth_error_is_not_replaced(
         )
     world.conductor.handle_pending()
     assert (task(world).state, task(world).outcome, task(world).redispatches) == (TaskState.EXITED, "escalated", 0)
-    assert (world.place / "runtime" / "blocker-report-r1.md").exists()
+    assert (world.place / "runtime" / "blocker-report-r1-task-01.md").exists()
 
 
 def test_a_hand_over_after_a_persons_fix_has_a_successor(world: World) -> None:
@@ -323,7 +323,7 @@ def test_renumbered_checkpoints_escape_no_limit(world: World) -> None:
     world.table.request_review(claim, review(7), checkpoint=8)
     world.conductor.handle_pending()
     assert (task(world).state, task(world).outcome) == (TaskState.EXITED, "escalated")
-    assert "5 reviews without approval" in (world.place / "runtime" / "blocker-report-r1.md").read_text()
+    assert "5 reviews without approval" in (world.place / "runtime" / "blocker-report-r1-task-01.md").read_text()
 
 
 def test_each_checkpoint_has_five_reviews(world: World) -> None:

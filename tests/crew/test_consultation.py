@@ -167,6 +167,17 @@ def test_consultations_follow_one_another(world: World, tmp_path: Path) -> None:
     assert world.table.require_task("task-02").outcome == "escalated"
 
 
+def test_each_blocked_task_keeps_its_own_report(world: World) -> None:
+    """A later consultation does not overwrite the report to which an earlier escalation refers."""
+    for name, what in (("task-01", "the parser"), ("task-02", "the printer")):
+        world.table.report_error(world.table.claim(name, f"s-{name}"), f"{what}: {BEYOND}")
+        world.conductor.handle_pending()
+    for name, what in (("task-01", "the parser"), ("task-02", "the printer")):
+        report = world.place / "runtime" / f"blocker-report-r1-{name}.md"
+        assert f"{what}: {BEYOND}" in report.read_text()
+        assert report.name in world.table.require_task(name).note
+
+
 def test_a_worker_may_leave_while_the_replanner_works(world: World, tmp_path: Path) -> None:
     """A worker that exits after its last error does not break the consultation off: the new plan is applied."""
     gate = tmp_path / "gate"

@@ -139,7 +139,7 @@ def test_name_revision_and_phase(tmp_path: Path) -> None:
     assert claim is not None
     world.table.report_error(claim, "this requires cross-phase changes")
     world.conductor.handle_pending()
-    report = (tmp_path / "runtime" / "blocker-report-r1.md").read_text()
+    report = (tmp_path / "runtime" / "blocker-report-r1-a.md").read_text()
     assert "letters" in report
     assert re.search(r"revision\D{0,5}4", report, re.IGNORECASE)
     assert re.search(r"phase\D{0,5}7", report, re.IGNORECASE)

@@ -35,7 +35,7 @@ def replan(crew: ConductorContext, task: TaskRow, reason: str) -> Asking[None]:
     if number > crew.settings.max_consultations:
         crew.request_operator(task, f"{reason} (the plan was already changed {number - 1} times)")
         return
-    report = crew.write(f"blocker-report-r{number}.md", _blocker_report(crew, task, reason, number))
+    report = crew.write(f"blocker-report-r{number}-{task.task_id}.md", _blocker_report(crew, task, reason, number))
     if crew.judgement.has_replanner:
         _pause(crew, task, f"consultation {number}: {reason}")
     result = "the consultation was broken off"
