@@ -42,6 +42,14 @@ def test_a_warning_is_read_as_it_was_written(report: ContextReport) -> None:
     assert ContextReport.parse(report.body()) == report
 
 
+def test_the_headline_may_have_usage_and_proposal() -> None:
+    """The statement for workers in SQL has both in one line; a labelled line says it more precisely."""
+    text = "CONTEXT WARNING: 65% used; finish step 4, then hand over"
+    assert ContextReport.parse(text) == ContextReport(usage=65, proposal="finish step 4, then hand over")
+    assert ContextReport.parse(f"{text}\nContext Usage: 66%").usage == 66
+    assert ContextReport.parse("CONTEXT WARNING: 80% used") == ContextReport(usage=80)
+
+
 @given(st.text(), st.one_of(st.none(), st.floats(0, 100)), st.integers(0, 5))
 def test_any_text_gets_an_answer(text: str, estimate: float | None, earlier: int) -> None:
     """Any text is parsed; the checklist always has seven items and one decision."""

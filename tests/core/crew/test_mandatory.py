@@ -45,6 +45,7 @@ ITEMS = ("docs/schema.md", "api/", "the public API", "task-01", "src/core/**")
         ("I would have to modify /home/me/project/docs/schema.md", "docs/schema.md"),
         ("the fix needs an update of api/routes.py", "api/"),
         ("we have to rename a function of the public\n  API", "the public API"),
+        ("this can only be fixed by changing docs/schema.md", "docs/schema.md"),
         ("task-01 needs to be revised", "task-01"),
         ("src/core/io/reader.py has to be rewritten", "src/core/**"),
         ("modifications of api/v1.py are required", "api/"),

@@ -28,6 +28,9 @@ _OVERRIDE_RISK: Final = 2
 _MAX_COUNT: Final = 100_000
 _MIN_PROPOSAL_WORDS: Final = 3
 _SPECIFIC: Final = re.compile(r"\d|/|\b(?:step|checkpoint|agent|test|file|task)s?\b", re.IGNORECASE)
+_HEADLINE: Final = re.compile(
+    r"\s*context warning:[ \t]*(\d{1,3}(?:\.\d{1,3})?)[ \t]*% used\b[;,. \t]*([^\n]*)", re.IGNORECASE
+)
 _COST_EACH: Final = re.compile(r"~?\s*(\d{1,3}(?:\.\d{1,3})?)\s*%\s*each", re.IGNORECASE)
 
 # The label that is written for each field, then other spellings that are accepted.
@@ -71,8 +74,13 @@ class ContextReport:
 
     @classmethod
     def parse(cls, text: str) -> ContextReport:
-        """Parse any text. Fields that cannot be read count as not reported."""
-        fields = parse_fields(text, LABELS)
+        """Parse any text. Fields that cannot be read count as not reported.
+
+        Usage and proposal may also be in the headline: `CONTEXT WARNING: 65% used; finish step 4 and hand over`.
+        """
+        headline = _HEADLINE.match(text)
+        short = {} if headline is None else {"usage": headline[1], "proposal": headline[2].strip()}
+        fields = short | parse_fields(text, LABELS)
         agents = fields.get("agents", "")
         cost_each = _COST_EACH.search(agents)
         return cls(

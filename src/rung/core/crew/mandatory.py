@@ -19,7 +19,7 @@ _CHANGES: Final = re.compile(
     re.IGNORECASE,
 )
 _NEEDS: Final = re.compile(
-    r"\b(?:requir|need|necessit|impl(?:y|ies)|involv)\w*|\b(?:must|shall|should|would|ha[ds] to|have to|having to|only by"
+    r"\b(?:requir|need|necessit|impl(?:y|ies)|involv)\w*|\b(?:must|shall|should|would|ha[ds] to|have to|having to|only (?:\w+ ){0,2}by"
     r"|calls? for|cannot|can't|unless|without|not (?:allowed|possible)|may not)\b",
     re.IGNORECASE,
 )
