@@ -41,8 +41,9 @@ TESTED_SMOOTHNESS: Final = 2
 class CommandWorker:
     """Works on a task by running a command.
 
-    A known agent continues its own session in every run but the first. The work counts as tested if the shell command `check` exits with 0. `poll` is the number of seconds between
-    heartbeats, and between polls for an answer.
+    A known agent continues its own session in every run but the first. The work counts as tested if the command
+    `check`, which runs without a shell, exits with 0. `poll` is the number of seconds between heartbeats, and between
+    polls for an answer.
     """
 
     command: Sequence[str]
