@@ -15,6 +15,7 @@ from rung.cli.run.run_policy import policy_of_run
 from rung.cli.run.supervised_run import SupervisedRun
 from rung.store import open_journal
 from rung.testing import FakeClock
+from rung.wiring.recording import RecordingSettings
 from tests.store.durable_runs import killed_rung
 from tests.store.durable_runs.conftest import memory_directory, postgres_server, postgres_url
 from tests.store.durable_runs.crash_matrix import NAMES, Made, Scenario, crash
@@ -84,7 +85,7 @@ class CommandScenario(Scenario):
         Run.made = made
         run = Run(
             agents=AGENTS, policy=policy, journal=mortal, stop={}, hooks=[], output=RunOutput(as_json=True, stream=None),
-            options=options,
+            options=options, recording=RecordingSettings(requests=False),  # which writes after the end of the run
         )  # fmt: skip
         outcome, _ = run.recover()
         return outcome

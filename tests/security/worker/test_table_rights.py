@@ -61,9 +61,9 @@ def test_a_worker_changes_no_column_of_the_conductor(worker: Stranger) -> None:
                 worker.changed(UPDATE.format(column, task_id))
 
 
-def test_a_worker_does_not_approve_itself(worker: Stranger, table: CrewTable) -> None:
+def test_a_worker_does_not_approve_itself(worker: Stranger, lease: TaskLease, table: CrewTable) -> None:
     """Neither by the state, nor by the column, nor in one statement with a legal transition."""
-    worker.changed(UPDATE.format("state = 'needs_review'", "mine"))
+    table.request_review(lease, "REVIEW", checkpoint=1)
     with pytest.raises(Refused, match="legal from there"):
         worker.changed(UPDATE.format("state = 'review_approved'", "mine"))
     with pytest.raises(Refused, match="a worker writes only state"):

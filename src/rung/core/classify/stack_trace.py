@@ -10,6 +10,8 @@ from rung.core.classify.redaction import redacted
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from rung.core.domain.failures import Evidence
+
 MAX_FRAMES: Final = 20  # of one exception: the last ones, which show the error
 MAX_STACK_CHARS: Final = 4_000
 _MAX_LINKS: Final = 4
@@ -26,6 +28,12 @@ def stack_of(error: BaseException) -> str:
     except Exception:  # noqa: BLE001  # a third-party attribute may raise anything
         return ""
     return redacted(clip(stack, MAX_STACK_CHARS)) if stack else ""
+
+
+def with_stack(evidence: Evidence, error: BaseException) -> Evidence:
+    """Return the evidence with the stack of its exception, unless it has one."""
+    stack = "" if evidence.stack else stack_of(error)
+    return evidence._replace(stack=stack) if stack else evidence
 
 
 def _stack(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.evidence import evidence_of, without_secrets
+from rung.core.classify.stack_trace import with_stack
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptError, ConfigError, RungError, StoreUnavailable
 from rung.core.domain.event_codec import record_from_json, record_to_json
@@ -318,7 +319,7 @@ def _give_back(claim: RunLease) -> None:
 
 
 def _error_step(error: Exception, *, has_side_effects: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {"error": record_to_json(without_secrets(evidence_of(error)))}
+    result: dict[str, Any] = {"error": record_to_json(with_stack(without_secrets(evidence_of(error)), error))}
     return {**result, "side_effects": True} if has_side_effects else result
 
 

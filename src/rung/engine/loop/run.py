@@ -414,10 +414,10 @@ class RecoveryRun:
 
 def with_stack(failure: Failure, error: BaseException) -> Failure:
     """Return the failure with the stack of its exception. Equal exceptions share a cached failure, but not a stack."""
-    from rung.core.classify.stack_trace import stack_of  # imported at the first failure: a success needs none of it
+    from rung.core.classify import stack_trace  # imported at the first failure: a success needs none of it
 
-    stack = "" if failure.evidence.stack else stack_of(error)
-    return failure._replace(evidence=failure.evidence._replace(stack=stack)) if stack else failure
+    evidence = stack_trace.with_stack(failure.evidence, error)
+    return failure if evidence is failure.evidence else failure._replace(evidence=evidence)
 
 
 def _min_known(one: float | None, other: float | None) -> float | None:
