@@ -291,6 +291,15 @@ def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
     assert service.journal.runs.received("model/lost") is None
 
 
+def test_an_escalation_of_a_session_without_usage_is_estimated_by_its_request(service: Running, past: None) -> None:
+    """Where no call of a session has reported tokens, the size of its last request is the basis, as for a retry."""
+    prices = {"dear": {"input": 1_000_000.0, "output": 2_000_000.0}}
+    service.context.replayers.spending = Spending(service.journal, None, prices)
+    quote = service.post("/api/sessions/lost/escalate", {"toModel": "dear"})
+    assert quote["estimateBasis"].startswith("the size of the request")
+    assert quote["costEstimate"] > 2_000
+
+
 @pytest.mark.parametrize(
     "forged",
     [

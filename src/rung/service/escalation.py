@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.manual_retry import find_session
+from rung.service.replay import load_incident
 from rung.service.spending import Quote
-from rung.store.queries.incidents import open_incidents
+from rung.store.queries.incidents import incident_to_retry, open_incidents
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
@@ -33,27 +34,32 @@ class ManualEscalations:
     def __init__(self, journal: Journal, policies: PolicyStore, replayers: Replayers) -> None:
         self.journal = journal
         self.policies = policies
-        self._spending = replayers.spending
+        self._replayers = replayers
 
     def plan(self, session: str, to_model: str) -> PlannedEscalation:
         """Return the switch to a model, by default the next one of the policy; raise a problem if a budget forbids it."""
         row = find_session(self.journal, session)
         policy = self.policies.pick(row.project)
         to = to_model or _next_model(policy, row.model)
-        estimate = self._spending.estimate(row, policy, row.model, to, 0)
-        left = self._spending.check(session, row.project, to, estimate)
+        estimate = self._replayers.spending.estimate(row, policy, row.model, to, self._request_size(session))
+        left = self._replayers.spending.check(session, row.project, to, estimate)
         return PlannedEscalation(session, row.project, Quote(row.model, to, estimate, left))
 
     def carry_out(self, planned: PlannedEscalation, by: str) -> None:
         """Switch the session from its next call; open recoveries go on at once with the new model."""
         session, to = planned.session, planned.quote.to_model
-        self._spending.order(session, session, planned.project, planned.quote.estimate.total or 0.0)
+        self._replayers.spending.order(session, session, planned.project, planned.quote.estimate.total or 0.0)
         self.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
         for incident in open_incidents(self.journal, session):
             order = Intervention(InterventionType.RETRY, by, to)
             self.journal.runs.send(f"order/{incident}", order._asdict())
         detail = {**planned.quote.fields(), "reason": "manual"}
         record_audit(self.journal, by, "escalate", f"session/{session}", detail)
+
+    def _request_size(self, session: str) -> int:
+        """Return the bytes of the session's last request; 0 if they are unknown."""
+        name = incident_to_retry(self.journal, session)
+        return 0 if name is None else self._replayers.size_of(load_incident(self.journal, name)[0])
 
 
 def _next_model(policy: Policy, model: str) -> str:
