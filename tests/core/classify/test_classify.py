@@ -216,3 +216,9 @@ def test_what_was_seen_before_has_its_name() -> None:
         assert classify(f"odd thing no. {number}").kind is Kind.UNKNOWN
     odd = Evidence(text="boom", missing=[1])  # type: ignore[arg-type]  # what no type checker saw
     assert classify(odd).kind is Kind.UNKNOWN
+
+
+def test_a_message_that_is_in_the_text_twice_is_said_once() -> None:
+    """The text of an SDK's exception repeats the body of the response; the message of the failure does not."""
+    text = "Error code: 500 - {'error': {'message': 'internal'}}\n" + '{"error": {"message": "internal"}}'
+    assert classify(Evidence(text=text, status=500)).message == "internal"

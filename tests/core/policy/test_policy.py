@@ -15,6 +15,7 @@ from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Evidence, Fail
 from rung.core.domain.ladder import MAX_PARKS, Action, Ladder, Rung, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
+from rung.core.policy.parser import parse_policy
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
 from rung.core.policy.presets import LADDERS
 
@@ -124,6 +125,13 @@ def test_off(name: str) -> None:
         failure = Failure(kind=kind, retryable=True, rule="x", evidence=Evidence(repeats=99))
         assert policy.ladder.entry_index(failure) == 0
     assert worst_case(policy).attempts == 1
+
+
+@pytest.mark.parametrize("settings", [{"retries": 0}, {"retry": []}])
+def test_without_retries_the_worst_case_is_one_attempt(settings: dict[str, object]) -> None:
+    """A policy that disables retrying makes one attempt, on no other model, whatever its ladder has above."""
+    worst = worst_case(parse_policy({"ladder": "task", "models": ["a", "b"], "attempt_seconds": 9, **settings}))
+    assert worst == WorstCase(attempts=1, seconds=9, dollars=0)
 
 
 def test_templates_without_a_cap_on_attempts() -> None:

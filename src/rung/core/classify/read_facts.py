@@ -51,7 +51,7 @@ def _read_call(facts: Facts, text: str) -> None:
     if facts.phase is Phase.RESULT:
         _read_answer(facts, text)
     if messages:
-        message = messages[0] if len(messages) == 1 else "\n".join(messages)
+        message = messages[0] if len(messages) == 1 else "\n".join(dict.fromkeys(messages))  # some SDKs repeat the body
     else:
         message = _head_and_tail((text if messages is None else _strip_echoed_request(text)).strip())
     facts.message = message

@@ -366,6 +366,9 @@ class WorstCase:
 
 def worst_case(policy: Policy) -> WorstCase:
     """Return the most attempts, seconds and dollars that the ladder and its budgets allow, without the time parked."""
+    if policy.is_off:
+        limits = (policy.budget.seconds, policy.attempt_seconds)
+        return WorstCase(attempts=1, seconds=min((s for s in limits if s is not None), default=None), dollars=0.0)
     retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
     climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
     climbs = [rung for rung in climbs if rung.action not in WAITING_ACTIONS]  # their repeats are not attempts
