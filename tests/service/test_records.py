@@ -13,8 +13,10 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.error_types import ErrorType
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
+from rung.core.policy.call_costs import SessionUsage
 from rung.core.recovery.escalation_reason import escalation_reason
 from rung.service.incident_status import live_status
+from rung.store.session_usage import add_usage
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -87,6 +89,31 @@ def test_a_handover_is_an_escalation_record(
     )  # fmt: skip
     assert ISO.fullmatch(change["timestamp"])
     assert isinstance(change["costEstimate"], float)
+
+
+def test_a_handover_without_a_cost_in_the_policy_is_estimated(service: Running) -> None:
+    """The estimate is the session's average call at the list price of the model that took over."""
+    models = ["claude-haiku-4-5", "claude-opus-4-1"]
+
+    def attempt(request: rung.Request) -> str:
+        if request.model == models[0]:
+            raise HttpError(500, "down")
+        return "fine"
+
+    rung.recover_sync(
+        attempt,
+        rung.Request(prompt="do it", model=models[0]),
+        policy=rung.policy("model", models=models, retries=1, patience=0),
+        journal=service.journal,
+        session=rung.Session(models[0], "s"),
+        clock=FakeClock(START),
+        breakers=rung.BreakerRegistry(),
+        retry_budget=None,
+    )
+    add_usage(service.journal, {"s": SessionUsage(2, 2_000_000, 200_000, 0)}, START)
+    assert service.journal.flush()
+    (change,) = service.get("/api/sessions/s")["modelChanges"]
+    assert change["costEstimate"] == pytest.approx(15.0 + 7.5)
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,14 @@ def retry_preview(
 @router.get("/{session:path}")
 def one_session(session: Id, context: Context, _: Reader) -> SessionDetail:
     """One session: its attempts, recoveries, model changes and costs."""
-    (row,) = _out(context, [find_session(context.journal, session)])
+    found_row = find_session(context.journal, session)
+    (row,) = _out(context, [found_row])
     recoveries = listing.incidents(context.journal, session=session, troubled=False, limit=MAX_RECOVERIES).rows
     return SessionDetail(
         **row.model_dump(),
         attempts_made=_attempts(context, session),
         recoveries=[incident_out(found) for found in recoveries],
-        model_changes=_model_changes(context, session),
+        model_changes=_model_changes(context, found_row),
         cost=[
             ModelCost(model=one.model, attempts=one.attempts, dollars=one.dollars)
             for one in listing.model_uses(context.journal, session)
@@ -269,7 +270,9 @@ def _attempts(context: AppContext, session: str) -> list[AttemptOut]:
     ]
 
 
-def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
+def _model_changes(context: AppContext, row: SessionRow) -> list[ModelChange]:
+    """Return the model changes of a session. One whose decision knew no cost is estimated by the session's usage."""
+    spending, policy = context.replayers.spending, context.policies.pick(row.project)
     found = [
         ModelChange(
             from_model=one.from_model,
@@ -277,11 +280,13 @@ def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
             reason=escalation_reason(one.reason),
             cause=one.reason,
             timestamp=iso_time(one.at),
-            cost_estimate=one.estimate,
+            cost_estimate=one.estimate
+            if one.estimate is not None or not one.to_model
+            else spending.estimate(row, policy, one.from_model, one.to_model, 0).total,
             cost=one.dollars,
             by="",
         )
-        for one in listing.model_changes(context.journal, session=session)
+        for one in listing.model_changes(context.journal, session=row.id)
     ]
     found += [
         ModelChange(
@@ -294,7 +299,7 @@ def _model_changes(context: AppContext, session: str) -> list[ModelChange]:
             cost=None,
             by=entry.who,
         )
-        for entry in audit_trail(context.journal, subject=f"session/{session}")
+        for entry in audit_trail(context.journal, subject=f"session/{row.id}")
         if _is_model_change(entry)
     ]
     return sorted(found, key=lambda change: change.timestamp)
