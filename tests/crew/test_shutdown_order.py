@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.core.crew.contract import SHUTDOWN_PREFIX, TaskState
+from rung.core.crew.contract import CONDUCTOR, SHUTDOWN_PREFIX, TaskState
 from rung.crew.shutdown import shut_down
 from rung.store.crew.table import CrewTable
 from tests.crew.review_text import review
@@ -55,6 +55,18 @@ def test_a_task_that_changes_while_it_is_marked_is_marked_again(
     monkeypatch.setattr(CrewTable, "reply", reply_late)
     shut_down(world.conductor.crew, "a test")
     assert world.table.require_task("task-01").state is TaskState.EXITED
+    check_marked(world)
+
+
+def test_a_hand_over_that_a_person_set_is_kept(tmp_path: Path) -> None:
+    """A conductor whose row was set to `context_recovery` ends in that state, also if a signal stops it."""
+    world = World(tmp_path, 0, stormy=False, tasks=1)
+    world.conductor.run_once()
+    world.table.heartbeat_self(CONDUCTOR, TaskState.CONTEXT_RECOVERY)
+    shut_down(world.conductor.crew, "a test", to=TaskState.EXIT_REQUESTED)
+    own = world.table.task(CONDUCTOR)
+    assert own is not None
+    assert own.state is TaskState.CONTEXT_RECOVERY
     check_marked(world)
 
 

@@ -30,7 +30,9 @@ def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.
     crew.table.post_message(
         CONDUCTOR, CONDUCTOR, f"HANDOFF: {reason}. See {crew.runtime_dir / HANDOFF_FILE}", MessageType.HANDOFF
     )
-    crew.table.heartbeat_self(CONDUCTOR, to)
+    own = crew.table.task(CONDUCTOR)
+    is_handed_over = own is not None and own.state is TaskState.CONTEXT_RECOVERY  # set in the table by a person
+    crew.table.heartbeat_self(CONDUCTOR, TaskState.CONTEXT_RECOVERY if is_handed_over else to)
 
 
 def _mark_exited(crew: ConductorContext, reason: str) -> None:

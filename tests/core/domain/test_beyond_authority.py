@@ -13,6 +13,8 @@ from rung.core.policy.presets import LADDERS
 
 BEYOND = [
     "requires cross-phase changes",
+    "we would have to change phase 2 and phase 3 as well",
+    "this needs to rework phases 1 and 4",
     "the fix required a cross-phase change",
     "this is a cross-phase problem: it needs cross phase modifications",
     "needs architectural decisions",
@@ -62,6 +64,7 @@ BEYOND = [
     "ERROR (Retry 1/5):\n     Context Usage: 40%\n     Error: the schema is fixed; requires architectural\n     decisions\n     Report: r.md",
 ]
 ORDINARY = [
+    "phase 2 and phase 3 tests failed: 3 errors",
     'File "src/architecture.py", line 3: SyntaxError: invalid syntax',
     "error in architecture.py: decision_tree is undefined",
     "docs/architecture/decisions/0001.md: No such file or directory",

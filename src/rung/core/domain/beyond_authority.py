@@ -44,6 +44,7 @@ _PHRASES: Final = (
     r"cross(?:es|ing)?\s+(?:the\s+|a\s+)?phase\s+boundar(?:y|ies)",
     rf"{_OTHER}\s+(?:task|phase)s?'?s?\s+(?:files?|scope|work|code|outputs?)",
     rf"(?:{_CHANGE}\s+(?:to|in|of)|{_CHANGES}|belong(?:s|ed|ing)?\s+(?:to|in))\s+{_OTHER}\s+phases?",
+    rf"{_NEEDS}\s+(?:to\s+)?(?:have\s+to\s+)?{_CHANGES}\s+phases?\s+\d+\s*(?:,|and|&)\s*(?:phase\s+)?\d+",
     # the plan, and its mandatory items
     r"mandatory\s+authority",
     rf"{_CHANGES}\s+{_FEW}{_MANDATORY}",
