@@ -26,7 +26,6 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("unmeasured_processes")
 RUNG = [sys.executable, "-m", "rung"]
 # Fails until the file `good` exists; then it says what it was given.
 AGENT = """
