@@ -185,6 +185,7 @@ storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, ten on
 crew-demo: $(VENV)/.ready page  ## run three real Claude Code agents as a crew before a failing provider, and take screenshots of the dashboard
 	@$(BIN)/python scripts/find_chromium.py --install
 	@$(BIN)/python -m bench.crew.claude_crew $(DEMO)
+	@RUNG_CREW_STORY=1 RUNG_REQUIRE_BROWSER=1 $(BIN)/pytest tests/browser/test_crew_story.py
 
 outage-crew: $(VENV)/.ready  ## run crews of eight through a plan limit of five hours, an overload and kill -9, in simulated time; OUTAGE="--real 90" adds real processes
 	@$(BIN)/python -m bench.crew.outage $(OUTAGE)
