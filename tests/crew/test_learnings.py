@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.core.crew.contract import MessageType, TaskState
-from rung.core.crew.learning import MAX_TOLD, Learning, most_relevant, told_learnings
+from rung.core.crew.learning import MAX_TOLD, CrewLearning, most_relevant, told_learnings
 from rung.crew.conductor import Conductor
 from rung.crew.instruction_file import full_instructions
 from rung.store.crew.learnings import load_learnings
@@ -79,22 +79,22 @@ def test_a_review_without_an_error_before_teaches_nothing(world: World) -> None:
 
 
 LEARNINGS = st.builds(
-    Learning,
+    CrewLearning,
     **dict.fromkeys(("task", "kind", "fingerprint", "error", "root_cause", "fix", "outcome"), st.text(max_size=40).map(str.strip)),
 )  # fmt: skip
 
 
 @given(LEARNINGS)
-def test_a_learning_is_read_as_it_was_written(learning: Learning) -> None:
+def test_a_learning_is_read_as_it_was_written(learning: CrewLearning) -> None:
     """Any text survives formatting and parsing."""
-    assert Learning.parse(learning.body()) == learning
+    assert CrewLearning.parse(learning.body()) == learning
     assert "\n" not in learning.line()
 
 
 def test_the_most_relevant_come_first() -> None:
     """Learnings about this failure come before newer ones, and no more are told than a worker reads."""
-    known = Learning(task="a", fingerprint="f1", fix="x")
-    others = [Learning(text=f"note {number}") for number in range(20)]
+    known = CrewLearning(task="a", fingerprint="f1", fix="x")
+    others = [CrewLearning(text=f"note {number}") for number in range(20)]
     told = most_relevant([known, *others], "f1")
     assert (told[0], told[1].text, len(told)) == (known, "note 19", MAX_TOLD)
     assert told_learnings([]) == ""

@@ -19,7 +19,7 @@ from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Que
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rung.core.crew.learning import Learning
+    from rung.core.crew.learning import CrewLearning
     from rung.core.crew.plan import CrewPlan
     from rung.core.crew.review import ReviewRequest, ReviewVerdict
     from rung.core.domain.failures import Failure
@@ -38,7 +38,7 @@ class WorkerError:
     report: str
     tries: int
     no_progress: bool = False
-    learnings: tuple[Learning, ...] = ()
+    learnings: tuple[CrewLearning, ...] = ()
 
     @property
     def known_fix(self) -> FixProposal | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.crew.contract import CONDUCTOR, MessageType
 from rung.core.crew.error_triage import FixProposal
-from rung.core.crew.learning import Learning
+from rung.core.crew.learning import CrewLearning
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.failures import first_line
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 
-def keep_learning(table: CrewTable, directory: Path, learning: Learning, now: float, sender: str = CONDUCTOR) -> bool:
+def keep_learning(
+    table: CrewTable, directory: Path, learning: CrewLearning, now: float, sender: str = CONDUCTOR
+) -> bool:
     """Keep a learning in the table, and append it to the crew's log; return False if the crew has it already."""
     if not store_learning(table, learning, sender):
         return False
@@ -44,7 +46,7 @@ def learn_from_recovery(crew: ConductorContext, task: TaskRow) -> None:
         return
     requests = crew.table.messages(task.task_id, types=(MessageType.REVIEW_REQUEST,))
     failure, proposal = failures[-1], FixProposal.parse(proposals[-1].message)
-    learning = Learning(
+    learning = CrewLearning(
         task=task.task_id,
         kind=failure.kind.value,
         fingerprint=failure.fingerprint,

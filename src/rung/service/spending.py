@@ -11,7 +11,7 @@ from rung.adapters.system.list_prices import fetch_list_prices
 from rung.adapters.system.provider_client import MeteredAnswer
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.core.policy.call_costs import ModelCost, SessionUsage, estimate_call
+from rung.core.policy.call_costs import KnownModelCost, SessionUsage, estimate_call
 from rung.core.policy.purses import refusal
 from rung.core.policy.spend_estimates import ModelPrice, estimated_tokens, token_bound
 from rung.core.policy.spend_limits import SpendLimit, SpendLimits, month_of
@@ -82,9 +82,9 @@ class Spending:
         mean = row.dollars / (successes if successes > 0 else row.attempts) if row.attempts else 0.0
         return estimate_call(usage, mean, size, self._model_cost(policy, here), self._model_cost(policy, there))
 
-    def _model_cost(self, policy: Policy, name: str) -> ModelCost:
+    def _model_cost(self, policy: Policy, name: str) -> KnownModelCost:
         listed = policy.model(name)
-        return ModelCost(name, self.price(name) if name else None, listed.cost if listed is not None else 0.0)
+        return KnownModelCost(name, self.price(name) if name else None, listed.cost if listed is not None else 0.0)
 
     def check(self, session: str, project: str, model: str, estimate: CostEstimate) -> float | None:
         """Return the US dollars that a session may still spend, None without a limit; refuse a call if nothing is left.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.policy.call_costs import ANSWER_TOKENS, ModelCost, SessionUsage, estimate_call
+from rung.core.policy.call_costs import ANSWER_TOKENS, KnownModelCost, SessionUsage, estimate_call
 from rung.core.policy.spend_estimates import ModelPrice
 
 NONE = SessionUsage()
@@ -15,7 +15,7 @@ DEAR = ModelPrice(15e-6, 75e-6, cached=1.5e-6)
 
 def test_the_sessions_own_tokens_at_list_prices() -> None:
     """The average call, with its cached share, at the price of each model: a total and a difference."""
-    found = estimate_call(USED, 0.0, 0, ModelCost("sonnet", CHEAP), ModelCost("opus", DEAR))
+    found = estimate_call(USED, 0.0, 0, KnownModelCost("sonnet", CHEAP), KnownModelCost("opus", DEAR))
     total = 500 * 15e-6 + 500 * 1.5e-6 + 100 * 75e-6
     assert found.total == pytest.approx(total)
     assert found.difference == pytest.approx(0.8 * total)
@@ -33,12 +33,12 @@ def test_a_price_without_one_for_cached_tokens() -> None:
 @pytest.mark.parametrize(
     ("current", "target", "total"),
     [
-        (ModelCost("a", None, 0.01), ModelCost("b", None, 0.05), 1.0),
-        (ModelCost("a", CHEAP), ModelCost("b", DEAR), 1.0),
-        (ModelCost("a", ModelPrice(1e-6, 1e-6)), ModelCost("b", ModelPrice(2e-6, 5e-6)), 1.0),
+        (KnownModelCost("a", None, 0.01), KnownModelCost("b", None, 0.05), 1.0),
+        (KnownModelCost("a", CHEAP), KnownModelCost("b", DEAR), 1.0),
+        (KnownModelCost("a", ModelPrice(1e-6, 1e-6)), KnownModelCost("b", ModelPrice(2e-6, 5e-6)), 1.0),
     ],
 )
-def test_the_sessions_cost_scaled_by_prices(current: ModelCost, target: ModelCost, total: float) -> None:
+def test_the_sessions_cost_scaled_by_prices(current: KnownModelCost, target: KnownModelCost, total: float) -> None:
     """Without tokens, what calls have cost so far is scaled: by the policy's costs, else by the larger price ratio."""
     found = estimate_call(NONE, 0.2, 0, current, target)
     assert [found.total, found.difference] == pytest.approx([total, total - 0.2])
@@ -46,26 +46,26 @@ def test_the_sessions_cost_scaled_by_prices(current: ModelCost, target: ModelCos
 
 def test_the_policys_cost() -> None:
     """The expected cost of an attempt counts where the session has cost nothing so far."""
-    found = estimate_call(NONE, 0.0, 9_000, ModelCost("a", None, 0.01), ModelCost("b", None, 0.1))
+    found = estimate_call(NONE, 0.0, 9_000, KnownModelCost("a", None, 0.01), KnownModelCost("b", None, 0.1))
     assert [found.total, found.difference] == pytest.approx([0.1, 0.09])
 
 
 def test_the_size_of_the_request() -> None:
     """A session without usage is estimated from its request, for a model with a list price."""
-    found = estimate_call(NONE, 0.0, 4_000, ModelCost("a"), ModelCost("b", DEAR))
+    found = estimate_call(NONE, 0.0, 4_000, KnownModelCost("a"), KnownModelCost("b", DEAR))
     assert found.total == pytest.approx(1_000 * 15e-6 + ANSWER_TOKENS * 75e-6)
     assert found.difference is None
 
 
 def test_the_same_model_costs_the_same() -> None:
     """A retry on the same model has no difference, at whatever is known."""
-    found = estimate_call(NONE, 0.2, 0, ModelCost("a"), ModelCost("a"))
+    found = estimate_call(NONE, 0.2, 0, KnownModelCost("a"), KnownModelCost("a"))
     assert (found.total, found.difference) == (0.2, 0.0)
 
 
 def test_what_is_unknown_says_why() -> None:
     """No price and no usage: no figure, and the reason."""
-    unknown = estimate_call(NONE, 0.0, 0, ModelCost("a"), ModelCost("b"))
+    unknown = estimate_call(NONE, 0.0, 0, KnownModelCost("a"), KnownModelCost("b"))
     assert (unknown.total, unknown.difference) == (None, None)
     assert "the price of b is unknown" in unknown.basis
-    assert "no usage" in estimate_call(NONE, 0.0, 0, ModelCost("a"), ModelCost("b", DEAR)).basis
+    assert "no usage" in estimate_call(NONE, 0.0, 0, KnownModelCost("a"), KnownModelCost("b", DEAR)).basis

@@ -66,7 +66,7 @@ def learn(text: str | None, *, database: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from rung.core.crew.contract import PERSON
-    from rung.core.crew.learning import Learning
+    from rung.core.crew.learning import CrewLearning
     from rung.crew.learnings import keep_learning
     from rung.crew.runtime_dir import runtime_dir
     from rung.store.crew.learnings import load_learnings
@@ -75,7 +75,7 @@ def learn(text: str | None, *, database: str, as_json: bool) -> None:
         if text is not None:
             if not text.strip():
                 raise click.UsageError("a learning needs a text")
-            keep_learning(table, runtime_dir(database, table), Learning(text=text), time.time(), PERSON)
+            keep_learning(table, runtime_dir(database, table), CrewLearning(text=text), time.time(), PERSON)
         learnings = load_learnings(table)
     if as_json:
         print_json({"learnings": [asdict(one) for one in learnings]})

@@ -28,7 +28,7 @@ _LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learning:
+class CrewLearning:
     """One learning. It has a text of a person, or an error with the fix after which its task went on."""
 
     text: str = ""
@@ -46,7 +46,7 @@ class Learning:
         return format_message(HEADER, fields)
 
     @classmethod
-    def parse(cls, text: str) -> Learning | None:
+    def parse(cls, text: str) -> CrewLearning | None:
         """Return the learning in a message; None if there is none."""
         return cls(**parse_fields(text, _LABELS)) if text.startswith(HEADER) else None
 
@@ -64,14 +64,14 @@ class Learning:
         return (self.text, self.fingerprint, self.fix)
 
 
-def most_relevant(learnings: Sequence[Learning], fingerprint: str = "") -> tuple[Learning, ...]:
+def most_relevant(learnings: Sequence[CrewLearning], fingerprint: str = "") -> tuple[CrewLearning, ...]:
     """Return the learnings to tell: those about this failure first, then the newest."""
     newest = tuple(reversed(learnings))
     same = tuple(one for one in newest if fingerprint and one.fingerprint == fingerprint)
     return (*same, *(one for one in newest if one not in same))[:MAX_TOLD]
 
 
-def told_learnings(learnings: Sequence[Learning]) -> str:
+def told_learnings(learnings: Sequence[CrewLearning]) -> str:
     """Return the learnings as a section of a worker's instructions; empty if there are none."""
     if not learnings:
         return ""

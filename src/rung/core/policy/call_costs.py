@@ -34,7 +34,7 @@ class SessionUsage(NamedTuple):
         return f"the session's average call of {tokens_in:,} input{share} and {tokens_out:,} output tokens"
 
 
-class ModelCost(NamedTuple):
+class KnownModelCost(NamedTuple):
     """What is known about the cost of a model: its price, and the policy's expected cost of an attempt (0: unknown)."""
 
     name: str
@@ -54,7 +54,7 @@ class CostEstimate(NamedTuple):
 
 
 def estimate_call(
-    usage: SessionUsage, mean_dollars: float, size: int, current: ModelCost, target: ModelCost
+    usage: SessionUsage, mean_dollars: float, size: int, current: KnownModelCost, target: KnownModelCost
 ) -> CostEstimate:
     """Estimate a call on the target model.
 
@@ -85,7 +85,7 @@ def _estimate(total: float, now: float, basis: str) -> CostEstimate:
     return CostEstimate(total, total - now if now else None, basis)
 
 
-def _ratio(current: ModelCost, target: ModelCost) -> float | None:
+def _ratio(current: KnownModelCost, target: KnownModelCost) -> float | None:
     """Return how much dearer the target is: by the policy's costs, else by list prices, of which the larger ratio counts."""
     if current.name == target.name:
         return 1.0

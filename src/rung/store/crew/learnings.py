@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.core.crew.contract import CONDUCTOR, MessageType
-from rung.core.crew.learning import Learning
+from rung.core.crew.learning import CrewLearning
 
 if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 
-def load_learnings(table: CrewTable) -> list[Learning]:
+def load_learnings(table: CrewTable) -> list[CrewLearning]:
     """Return the learnings of a crew, oldest first."""
     said = table.messages(CONDUCTOR, types=(MessageType.SYSTEM,))
-    return [learning for one in said if (learning := Learning.parse(one.message)) is not None]
+    return [learning for one in said if (learning := CrewLearning.parse(one.message)) is not None]
 
 
-def store_learning(table: CrewTable, learning: Learning, sender: str = CONDUCTOR) -> bool:
+def store_learning(table: CrewTable, learning: CrewLearning, sender: str = CONDUCTOR) -> bool:
     """Keep a learning; return False if the crew has it already."""
     if learning.identity in {one.identity for one in load_learnings(table)}:
         return False
