@@ -104,11 +104,18 @@ def run(root: Path, shots: Path) -> dict[str, Any]:
         page = stack.enter_context(dashboard(root))  # before the crew: its first seconds are shown, too
         command = [sys.executable, "-m", "rung", "crew", "run", str(plan), "--db", str(root / "crew.db")]
         front = stack.enter_context(subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True))
-        story = Story(table, page, shots, sent_back=lambda: provider.use({"turns": turns(STEPS + 1)}))
+        calls = []
+
+        def ask_for_one_more_step() -> None:
+            calls.extend(provider.calls)  # another script begins another record
+            provider.use({"turns": turns(STEPS + 1)})
+
+        story = Story(table, page, shots, sent_back=ask_for_one_more_step)
         told = story.follow(front)
         said = front.stderr.read() if front.stderr else ""
-        calls = [json.dumps(call.json["messages"]) for call in provider.calls if call.json.get("tools")]
-    heard = {name: [call for call in calls if text in call] for name, (_, text) in TASKS.items()}
+        calls.extend(provider.calls)
+    said_to_model = [json.dumps(call.json["messages"]) for call in calls if call.json.get("tools")]
+    heard = {name: [call for call in said_to_model if text in call] for name, (_, text) in TASKS.items()}
     sys.stderr.write(said)
     done = {name: (root / name / "done.txt").read_text() for name in TASKS}
     return {"exit": front.returncode, "said": said, "story": told, "heard": heard, "done": done}

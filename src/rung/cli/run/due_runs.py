@@ -22,7 +22,7 @@ from rung.engine.durable.parking import CALL_STEP
 from rung.store.messages import incidents_with_intervention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rung.cli.run.parked_call import ParkedCall
@@ -86,13 +86,18 @@ def start_due(
 
 def _start(call: ParkedCall, run: str, journal_at: str) -> TakenUp:
     output = output_file(run)
+    return TakenUp(run, start_in_background(call, output, call.environment(run, journal_at, EXIT)), output)
+
+
+def start_in_background(call: ParkedCall, output: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a command that this account has sealed, in a session of its own. Its output is appended to a file."""
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
         with call.input_file() as given:
-            process = subprocess.Popen(  # noqa: S603  # the user's own command, sealed by this account
+            return subprocess.Popen(  # noqa: S603  # the user's own command, sealed by this account
                 call.command(),
                 cwd=call.folder,
-                env=call.environment(run, journal_at, EXIT),
+                env=environment,
                 stdin=given,
                 stdout=descriptor,
                 stderr=descriptor,
@@ -100,7 +105,6 @@ def _start(call: ParkedCall, run: str, journal_at: str) -> TakenUp:
             )
     finally:
         os.close(descriptor)
-    return TakenUp(run, process, output)
 
 
 def output_file(run: str) -> Path:

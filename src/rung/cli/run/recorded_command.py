@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.cli.run.due_runs import output_file
+from rung.cli.run.due_runs import output_file, start_in_background
 from rung.cli.run.parked_call import RETRY_VARIABLE, ParkedCall
 from rung.core.domain.errors import ConfigError, SealedElsewhere, StoreDamaged
 from rung.core.domain.incident import Incident
@@ -77,20 +76,8 @@ class BackgroundCommands:
         """Run the command again; its output goes to a file of this account."""
         call = ParkedCall.of_table(content)
         send_order(self._journal, order, time.time(), PROCESS)
-        descriptor = os.open(output_file(order.id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        try:
-            with call.input_file() as given:
-                process = subprocess.Popen(  # noqa: S603  # the user's own command, sealed by this account
-                    call.command(),
-                    cwd=call.folder,
-                    env=call.environment(order.id, self._journal_at, variable=RETRY_VARIABLE),
-                    stdin=given,
-                    stdout=descriptor,
-                    stderr=descriptor,
-                    start_new_session=True,
-                )
-        finally:
-            os.close(descriptor)
+        environment = call.environment(order.id, self._journal_at, variable=RETRY_VARIABLE)
+        process = start_in_background(call, output_file(order.id), environment)
         threading.Thread(target=process.wait, name=f"rung-{order.id}", daemon=True).start()  # reaps it
 
 
