@@ -102,16 +102,24 @@ class RunningCrew:
         return "\n".join(f"== {file}\n{file.read_text()}" for file in sorted(self.folder.rglob("logs/*.log")))
 
     def processes(self, *words: str) -> list[int]:
-        """Return the live processes of this crew whose command line contains all words."""
-        found = []
+        """Return the live processes of this crew whose command line contains all words.
+
+        A child that has not executed its own program yet shows the command line of its parent: it is left out.
+        """
+        lines: dict[int, list[str]] = {}
+        parents: dict[int, int] = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and f"RUNG_TEST_CREW={self.mark}" in initial_environment(int(entry.name)):
                 with suppress(OSError):
-                    line = (entry / "cmdline").read_bytes().decode().split("\0")
-                    zombie = "\nState:\tZ" in (entry / "status").read_text()
-                    if not zombie and line != [""] and all(word in line for word in words):
-                        found.append(int(entry.name))
-        return found
+                    number, line = int(entry.name), (entry / "cmdline").read_bytes().decode().split("\0")
+                    state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+                    if state != "Z" and line != [""]:
+                        lines[number], parents[number] = line, int(parent)
+        return [
+            number
+            for number, line in lines.items()
+            if all(word in line for word in words) and lines.get(parents[number]) != line
+        ]
 
     def conductors(self) -> list[int]:
         """Return the conductor processes."""
