@@ -122,7 +122,9 @@ class CommandWorker:
         # The command stays in this process group, so that a signal to the worker's group ends it too.
         shows = command.show("output", count), command.show("errors", count)
         environment = {**os.environ, **variables, **_lease_variables(worker)}
-        run = RunningProcess(arguments, prompt, *shows, own_group=False, env=environment)
+        run = RunningProcess(
+            arguments, prompt, *shows, own_group=False, is_agent=command.records_steps, env=environment
+        )
         try:
             last_beat = time.monotonic()
             while run.process.poll() is None:

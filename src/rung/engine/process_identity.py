@@ -115,6 +115,11 @@ def group_members(leader: int) -> list[int]:
     return [int(stat.partition(" ")[0]) for stat in _group_stats(leader)]
 
 
+def process_parents() -> dict[int, int]:
+    """Return the PIDs of all live processes with those of their parents; empty on systems without /proc."""
+    return {int(stat.partition(" ")[0]): int(_field(stat, 4)) for stat in _live_stats()}
+
+
 def initial_environment(number: int) -> list[str]:
     """Return the environment that a process was started with; empty if it is gone or another account's."""
     try:
@@ -146,13 +151,18 @@ def start_tick(stat: str) -> str:
 
 def _group_stats(leader: int) -> list[str]:
     """Return the stat lines of the live members of a process group."""
+    return [stat for stat in _live_stats() if int(_field(stat, 5)) == leader]
+
+
+def _live_stats() -> list[str]:
+    """Return the stat lines of all live processes."""
     stats = []
     for entry in _PROC.iterdir() if _PROC.joinpath("self").exists() else ():
         try:
             stat = (entry / "stat").read_text() if entry.name.isdigit() else ""
         except OSError:
             continue
-        if stat and not _is_zombie(stat) and int(_field(stat, 5)) == leader:
+        if stat and not _is_zombie(stat):
             stats.append(stat)
     return stats
 

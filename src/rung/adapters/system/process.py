@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.adapters.system.agent_processes import end_agent, new_agent_run
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
 from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
@@ -104,6 +105,7 @@ class AgentCommand:
             guard=self.guard,
             keep_bytes=self.show_output is None,
             poll=None if self.steps is None else self.steps.report_new,
+            is_agent=command.records_steps,
             env={**os.environ, **variables, **({} if self.steps is None else {STEPS_VARIABLE: self.steps.path})},
         )
         try:
@@ -151,6 +153,8 @@ class RunningProcess:
 
     By default it has its own process group, which also ends when this process is killed (`guard`). Without one, it is
     terminated by any signal to the group of this process. `stdin` None is the terminal, whose foreground it gets.
+
+    An agent that records its steps (`is_agent`) is killed before its tools are terminated, so that it takes no further step.
     """
 
     def __init__(
@@ -165,8 +169,12 @@ class RunningProcess:
         keep: int = 0,
         keep_bytes: bool = False,
         poll: Callable[[], object] | None = None,
+        is_agent: bool = False,
         **places: Any,
     ) -> None:
+        self._agent_run = new_agent_run() if is_agent else {}
+        if is_agent:
+            places["env"] = {**(places.get("env") or os.environ), **self._agent_run}
         self._poll = poll  # called about every second while it runs
         self._own_group = own_group
         self._has_terminal = stdin is None
@@ -264,7 +272,10 @@ class RunningProcess:
         return exit_code(self.process)
 
     def terminate(self) -> None:
-        """Terminate it and its child processes; without its own group, only itself."""
+        """Terminate it and its child processes; without its own group, only itself, or the agent with its tools."""
+        if self._agent_run:
+            entries = frozenset(f"{name}={value}" for name, value in self._agent_run.items())
+            end_agent(entries, grace=GRACE_SECONDS, reap=lambda: exit_code(self.process))
         if self._own_group:
             terminate_group(self.process)
         else:

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
+from rung.adapters.system.agent_processes import end_agent, outside_agent
 from rung.adapters.system.pid_file import launcher, read_pid, remove_pid
 from rung.core.domain.errors import ConfigError
 from rung.engine.process_identity import (
@@ -94,7 +95,7 @@ class RealProcesses:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environment, OWNER_VARIABLE: str(file)},
+                env={**outside_agent(os.environ), **environment, OWNER_VARIABLE: str(file)},
                 cwd=workdir,
                 start_new_session=True,
             )
@@ -130,6 +131,7 @@ class RealProcesses:
     def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
         """Terminate it. The PID file is removed last, so that a successor can complete an interrupted termination."""
         pid = self.pid(name)
+        end_agent(frozenset((self._owner_entry(name),)), grace=grace, reap=self._reap)
         if pid is not None and self._is_ours(name, pid):
             self._terminate_group(pid, grace)
         elif pid is not None and is_group_alive(pid):
@@ -145,7 +147,10 @@ class RealProcesses:
         child = self._children.get(name)
         if child is not None and child.pid == pid.number and child.returncode is None:
             return True
-        return has_environment(pid, f"{OWNER_VARIABLE}={self.pid_file(name)}")
+        return has_environment(pid, self._owner_entry(name))
+
+    def _owner_entry(self, name: str) -> str:
+        return f"{OWNER_VARIABLE}={self.pid_file(name)}"
 
     def _open_log(self, name: str) -> IO[bytes]:
         """Open the log of this name for appending; raises OSError if a link or a pipe lies in its place."""

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from rung.adapters.system.agent_sessions.session_files import continuable_session
 from rung.adapters.system.agent_sessions.session_id_reader import SessionIdReader
+from rung.core.agents.agent_call import Transcript
 from rung.core.agents.recognise import recognise
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ class SessionCommand:
     def is_fresh(self) -> bool:
         """Whether a known agent starts without a session of its own."""
         return self.call is not None and self.prompt is None
+
+    @property
+    def records_steps(self) -> bool:
+        """Whether a known agent writes each step to a session file that can be repaired after a kill."""
+        return self.call is not None and self.call.transcript is not Transcript.NONE
 
     def lost_session(self, error: AttemptError) -> bool:
         """Whether the agent does not know the session that it was to continue: it has done nothing."""

@@ -1,0 +1,74 @@
+"""Processes of a known agent: the agent is killed before its tools are terminated.
+
+On SIGTERM, an agent ends its running tool, reads that as the failure of a step, and may take its next step before it exits.
+Its successor continues the same session and takes that step again. An agent that is killed takes no step: its session file
+ends with a call that has no result, which is repaired when the session is continued.
+
+Agents run their tools in sessions of their own, so that no signal to a process group reaches them. All processes of a run
+are found by a variable in the environment that they were started with.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from rung.engine.process_identity import initial_environment, process_parents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+AGENT_VARIABLE: Final = "RUNG_AGENT_RUN"  # in the environment of a known agent: identifies one run of it
+_POLL_SECONDS: Final = 0.02
+
+
+def new_agent_run() -> dict[str, str]:
+    """Return the environment variable that marks the processes of a new run."""
+    return {AGENT_VARIABLE: uuid4().hex}
+
+
+def outside_agent(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that does not belong to the agent that this process may run in."""
+    return {name: value for name, value in environment.items() if name != AGENT_VARIABLE}
+
+
+def end_agent(entries: frozenset[str], *, grace: float, reap: Callable[[], object] = lambda: None) -> None:
+    """Kill the agents that were started with these environment entries, then terminate their tools.
+
+    A tool that ignores SIGTERM is killed after `grace` seconds. `reap` is called while this waits.
+    """
+    processes = _agent_processes(entries)
+    for pid, parent in processes.items():
+        if parent not in processes:
+            _send(pid, signal.SIGKILL)
+    sent = signal.SIGTERM
+    until = time.monotonic() + grace
+    while processes := _agent_processes(entries):
+        if time.monotonic() >= until:
+            sent = signal.SIGKILL
+        for pid in processes:
+            _send(pid, sent)
+        reap()
+        time.sleep(_POLL_SECONDS)
+
+
+def _agent_processes(entries: frozenset[str]) -> dict[int, int]:
+    """Return the live processes of agents that were started with these entries, each with its parent."""
+    return {
+        pid: parent
+        for pid, parent in process_parents().items()
+        if _is_of_agent(environment := initial_environment(pid)) and entries.issubset(environment)
+    }
+
+
+def _is_of_agent(environment: list[str]) -> bool:
+    return any(entry.startswith(f"{AGENT_VARIABLE}=") for entry in environment)
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
