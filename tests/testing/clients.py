@@ -8,6 +8,8 @@ from typing import Any
 
 import anthropic
 import openai
+from google import genai
+from google.genai import types
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -15,7 +17,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["path", "lines"],
 }
 PROMPT = "Please say what you have to say about this, in as many words as you like."
-WIRES = ("messages", "chat", "responses")
+WIRES = ("messages", "chat", "responses", "gemini")
 WAYS = [(wire, stream) for wire in WIRES for stream in (False, True)]
 
 
@@ -32,11 +34,13 @@ class Seen:
 
 
 class Asker:
-    """Both SDKs for one base URL, with their retries disabled by default."""
+    """The SDKs for one base URL, with their retries disabled by default."""
 
     def __init__(self, url: str, retries: int = 0, seconds: float = 5.0, key: str = "sk-test-1234567") -> None:
         self.anthropic = anthropic.Anthropic(api_key=key, base_url=url, max_retries=retries, timeout=seconds)
         self.openai = openai.OpenAI(api_key=key, base_url=f"{url}/v1", max_retries=retries, timeout=seconds)
+        options = types.HttpOptions(base_url=url, timeout=int(seconds * 1_000))
+        self.gemini = genai.Client(api_key=key, http_options=options)
 
     def __enter__(self) -> Asker:
         return self
@@ -44,6 +48,7 @@ class Asker:
     def __exit__(self, *_: object) -> None:
         self.anthropic.close()
         self.openai.close()
+        self.gemini.close()
 
     def ask(
         self,
@@ -110,11 +115,23 @@ class Asker:
         assert ended.text in {"", seen.text}
         return seen if ended.stop is None else ended
 
+    def _gemini_whole(self, **asked: Any) -> Seen:
+        seen = Seen()
+        _add_chunk(seen, self.gemini.models.generate_content(**as_contents(asked)))
+        return seen
 
-_TOOLS = {
+    def _gemini_stream(self, **asked: Any) -> Seen:
+        seen = Seen()
+        for chunk in self.gemini.models.generate_content_stream(**as_contents(asked)):
+            _add_chunk(seen, chunk)
+        return seen
+
+
+_TOOLS: dict[str, Any] = {
     "messages": {"name": "read", "description": "Read a file.", "input_schema": SCHEMA},
     "chat": {"type": "function", "function": {"name": "read", "parameters": SCHEMA}},
     "responses": {"type": "function", "name": "read", "parameters": SCHEMA},
+    "gemini": {"function_declarations": [{"name": "read", "parameters_json_schema": SCHEMA}]},
 }
 
 
@@ -124,6 +141,37 @@ def _limit(asked: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _as_input(asked: dict[str, Any]) -> dict[str, Any]:
     return {"input" if key == "messages" else key: value for key, value in _limit(asked, "max_output_tokens").items()}
+
+
+def as_contents(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of google-genai."""
+    contents = [
+        {"role": "model" if message["role"] == "assistant" else "user", "parts": [{"text": message["content"]}]}
+        for message in asked["messages"]
+    ]
+    names = {"max_tokens": "max_output_tokens"}
+    config = {names.get(key, key): value for key, value in asked.items() if key not in ("model", "messages")}
+    return {"model": asked["model"], "contents": contents, "config": config}
+
+
+def _add_chunk(seen: Seen, chunk: Any) -> None:
+    """Add a chunk of a stream, or a whole answer."""
+    seen.id = chunk.response_id or seen.id
+    for candidate in chunk.candidates or ():
+        parts = (candidate.content.parts or ()) if candidate.content else ()
+        for part in parts:
+            if part.function_call:
+                seen.calls.append((part.function_call.name, json.dumps(part.function_call.args)))
+            elif part.thought:
+                seen.thinking += part.text
+            else:
+                seen.text += part.text or ""
+        if candidate.finish_reason:
+            seen.stop = candidate.finish_reason.value
+    if chunk.usage_metadata:
+        used = chunk.usage_metadata
+        output = (used.candidates_token_count or 0) + (used.thoughts_token_count or 0)
+        seen.usage = (used.prompt_token_count, output)
 
 
 def _of_message(message: Any) -> Seen:

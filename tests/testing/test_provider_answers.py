@@ -6,16 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.genai import errors, types
 
 from rung.testing import words
-from tests.testing.clients import PROMPT, WAYS, Asker
+from tests.testing.clients import PROMPT, SCHEMA, WAYS, Asker
 
 if TYPE_CHECKING:
     from rung.testing import Lab
 
-ENDS = {"messages": "end_turn", "chat": "stop", "responses": "completed"}
-LIMITS = {"messages": "max_tokens", "chat": "length", "responses": "max_output_tokens"}
-TOOL_STOPS = {"messages": "tool_use", "chat": "tool_calls", "responses": "completed"}
+ENDS = {"messages": "end_turn", "chat": "stop", "responses": "completed", "gemini": "STOP"}
+LIMITS = {"messages": "max_tokens", "chat": "length", "responses": "max_output_tokens", "gemini": "MAX_TOKENS"}
+TOOL_STOPS = {"messages": "tool_use", "chat": "tool_calls", "responses": "completed", "gemini": "STOP"}
 EACH = pytest.mark.parametrize(("wire", "stream"), WAYS)
 
 
@@ -117,3 +118,41 @@ def test_scripted_turns_follow_the_conversation_not_the_attempts(asker: Asker, l
     ]
     assert asker.ask("messages", True, history, tools=True).text == "all done"
     assert asker.ask("messages", True).text == words(40)  # without tools it is another conversation
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_of_gemini_are_signed_and_answered(asker: Asker, lab: Lab, stream: bool) -> None:
+    """A chat of Google's SDK sends a call back with its signature, and its response; another model rejects it."""
+    lab.use({"turns": [{"text": "I read.", "tools": [{"tool": "read"}, {"tool": "read"}]}, {"text": "all done"}]})
+    tool: Any = {"function_declarations": [{"name": "read", "parameters": {"type": "OBJECT"}}]}
+    chat = asker.gemini.chats.create(model="lab-small", config={"tools": [tool]})
+    responses = [types.Part.from_function_response(name="read", response={"output": "x"}) for _ in range(2)]
+    first = list(chat.send_message_stream("go")) if stream else [chat.send_message("go")]
+    assert [call.name for chunk in first for call in chunk.function_calls or ()] == ["read", "read"]
+    history: Any = [*chat.get_history()]
+    last = list(chat.send_message_stream(responses)) if stream else [chat.send_message(responses)]
+    assert "".join(chunk.text or "" for chunk in last) == "all done"
+    other = asker.gemini.chats.create(model="lab-large", config={"tools": [tool]}, history=history)
+    with pytest.raises(errors.ClientError, match="Thought signature is not valid"):
+        other.send_message(responses)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_thoughts_and_json_of_gemini(asker: Asker, lab: Lab, stream: bool) -> None:
+    """Thoughts come first if they are asked for, and an answer can have a schema of either kind."""
+    seen = asker.ask("gemini", stream, thinking_config={"include_thoughts": True})
+    assert (seen.thinking, seen.text) == (words(8, "thought"), words(40))
+    assert seen.usage is not None
+    assert seen.usage[1] == 48
+    for name in ("response_json_schema", "response_schema"):
+        given: dict[str, Any] = {name: SCHEMA}
+        seen = asker.ask("gemini", stream, response_mime_type="application/json", **given)
+        assert json.loads(seen.text) == {"path": "lab", "lines": 1}
+
+
+@EACH
+def test_ids_stay_unique_when_the_script_changes(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
+    """A conversation may go on under another script: clients drop a tool call whose id they have seen."""
+    before = asker.ask(wire, stream).id
+    lab.use(None)
+    assert asker.ask(wire, stream).id != before

@@ -8,11 +8,12 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from google.genai import errors
 
 import rung
 from rung.core.classify.evidence import evidence_of
 from rung.testing import FAULTS, words
-from tests.testing.clients import PROMPT, WAYS, Asker
+from tests.testing.clients import PROMPT, WAYS, WIRES, Asker
 
 if TYPE_CHECKING:
     from rung.testing import Lab
@@ -40,6 +41,7 @@ STATUSES: dict[str, tuple[type[Exception], type[Exception], int, int]] = {
     "wall": (anthropic.APIStatusError, openai.InternalServerError, 529, 503),
     "overflow": (anthropic.BadRequestError, openai.BadRequestError, 400, 400),
 }
+GOOGLE_STATUSES = {"unauthorized": 400, "quota": 429, "spend_limit": 429, "overloaded": 503, "wall": 503}
 
 
 def raised(asker: Asker, wire: str, stream: bool, **more: Any) -> Exception:
@@ -55,8 +57,13 @@ def test_an_error_status(lab: Lab, asker: Asker, name: str, wire: str, stream: b
     lab.use([{"fault": name, "request": 1}])
     error = raised(asker, wire, stream)
     theirs, others, status, other_status = STATUSES[name]
-    assert isinstance(error, theirs if wire == "messages" else others)
-    assert getattr(error, "status_code", None) == (status if wire == "messages" else other_status)
+    if wire == "gemini":
+        google_status = GOOGLE_STATUSES.get(name, status)
+        assert isinstance(error, errors.ClientError if google_status < 500 else errors.ServerError)
+        assert error.code == google_status
+    else:
+        assert isinstance(error, theirs if wire == "messages" else others)
+        assert getattr(error, "status_code", None) == (status if wire == "messages" else other_status)
     keyed = name == "forbidden" and wire == "messages"  # which says so of a key it does not accept for this
     assert rung.classify(error).kind is (rung.Kind.AUTH_ERROR if keyed else FAULTS[name].kind)
     assert lab.calls[0].fault == name
@@ -100,6 +107,34 @@ def test_openais_words(lab: Lab, asker: Asker, wire: str, name: str, code: str, 
     error: Any = raised(asker, wire, True)
     assert error.code == code
     assert message in error.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "message"),
+    [
+        ("overloaded", "UNAVAILABLE", "The model is overloaded."),
+        ("rate_limit", "RESOURCE_EXHAUSTED", "You exceeded your current quota"),
+        ("model_gone", "NOT_FOUND", "models/lab-small is not found for API version v1beta"),
+        ("unauthorized", "INVALID_ARGUMENT", "API key not valid."),
+        ("overflow", "INVALID_ARGUMENT", "The input token count"),
+    ],
+)
+def test_googles_words(lab: Lab, asker: Asker, name: str, status: str, message: str) -> None:
+    """Status and message are Google's."""
+    lab.use([name])
+    error: Any = raised(asker, "gemini", True)
+    assert error.status == status
+    assert message in error.message
+
+
+@pytest.mark.parametrize("form", ["seconds", "ms", "date", "text", "reset"])
+def test_a_wait_in_each_form_of_google(lab: Lab, asker: Asker, form: str) -> None:
+    """Google's delay is in the details of the error, unless it is in its text."""
+    lab.use([{"fault": "rate_limit", "retry_after": 20, "form": form}])
+    error: Any = raised(asker, "gemini", False)
+    assert rung.classify(error).retry_after == pytest.approx(20, abs=1.1)
+    kinds = [detail["@type"] for detail in error.details["error"]["details"]]
+    assert any(kind.endswith("RetryInfo") for kind in kinds) == (form != "text")
 
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
@@ -157,7 +192,7 @@ def test_a_connection_that_breaks_within_an_answer(lab: Lab, asker: Asker, how: 
     """A cut after five tokens, or inside a body, raises a transport error in both SDKs."""
     lab.use([{"fault": "cut", "how": how}])
     error = raised(asker, wire, stream)
-    if wire == "messages" and stream:
+    if wire == "gemini" or (wire == "messages" and stream):
         assert isinstance(error, httpx2.TransportError)
     else:
         assert isinstance(error, (anthropic.APIConnectionError, openai.APIConnectionError))
@@ -185,7 +220,7 @@ def _endless(stream: Any) -> Any:
         yield chunk
 
 
-@pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
+@pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize(("after", "tokens"), [(5, 5), (-1, 40)])
 def test_a_stream_that_ends_without_saying_so(lab: Lab, asker: Asker, wire: str, after: int, tokens: int) -> None:
     """A clean end without the terminal event raises nothing and has no stop reason."""
@@ -201,7 +236,7 @@ def test_what_needs_a_stream_leaves_others_alone(lab: Lab, asker: Asker) -> None
     assert asker.ask("chat", True).stop is None
 
 
-@pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
+@pytest.mark.parametrize("wire", WIRES)
 def test_an_error_inside_a_stream(lab: Lab, asker: Asker, wire: str) -> None:
     """After five tokens, the provider's error event makes the SDK raise an error."""
     lab.use(["stream_error"])
@@ -210,18 +245,22 @@ def test_an_error_inside_a_stream(lab: Lab, asker: Asker, wire: str) -> None:
         assert type(error) is anthropic.APIStatusError
         body: Any = error.body
         assert (error.status_code, body["error"]["type"]) == (200, "overloaded_error")
+    elif wire == "gemini":
+        assert (type(error), error.code, error.status) == (errors.ServerError, 503, "UNAVAILABLE")
     else:
         assert type(error) is openai.APIError
     assert rung.classify(error).kind is rung.Kind.OVERLOADED
     assert (lab.calls[0].status, lab.calls[0].tokens) == (200, 5)
 
 
-@pytest.mark.parametrize("wire", ["messages", "chat", "responses"])
+@pytest.mark.parametrize("wire", WIRES)
 def test_an_error_as_the_whole_of_a_good_answer(lab: Lab, asker: Asker, wire: str) -> None:
     """An error body with status 200 raises nothing and has no content."""
     lab.use(["stream_error"])
     paths = {"messages": "messages", "chat": "chat/completions", "responses": "responses"}
+    paths["gemini"] = "models/m:generateContent"
     given: Any = {"model": "m", "max_tokens": 9, "input": "x", "messages": [{"role": "user", "content": "x"}]}
+    given = {"contents": [{"parts": [{"text": "x"}]}]} if wire == "gemini" else given
     answer = httpx2.post(f"{lab.url}/v1/{paths[wire]}", json=given)
     assert (answer.status_code, "overloaded" in answer.json()["error"]["message"].lower()) == (200, True)
 
@@ -235,9 +274,11 @@ def test_json_that_breaks_off(lab: Lab, asker: Asker, wire: str, stream: bool) -
 
 @EACH
 def test_a_page_instead_of_an_answer(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """Neither SDK can use an HTML page with status 200."""
+    """No SDK can use an HTML page with status 200."""
     lab.use(["wrong_type"])
-    if stream and wire != "messages":
+    if wire == "gemini":
+        assert isinstance(raised(asker, wire, stream), ValueError)
+    elif stream and wire != "messages":
         assert asker.ask(wire, stream).text == ""
     else:
         assert isinstance(raised(asker, wire, stream), (AttributeError, AssertionError))
@@ -249,7 +290,7 @@ def test_an_empty_answer(lab: Lab, asker: Asker, wire: str, stream: bool) -> Non
     lab.use(["empty"])
     seen = asker.ask(wire, stream)
     assert (seen.text, seen.calls) == ("", [])
-    assert seen.stop in {"end_turn", "stop", "completed"}
+    assert seen.stop in {"end_turn", "stop", "completed", "STOP"}
 
 
 @EACH
@@ -259,18 +300,18 @@ def test_an_answer_cut_off_at_its_limit(lab: Lab, asker: Asker, wire: str, strea
     seen = asker.ask(wire, stream)
     assert (seen.text, seen.stop) == (
         words(9),
-        {"messages": "max_tokens", "chat": "length", "responses": "max_output_tokens"}[wire],
+        {"messages": "max_tokens", "chat": "length", "responses": "max_output_tokens", "gemini": "MAX_TOKENS"}[wire],
     )
     assert asker.ask(wire, stream).text == words(40)
 
 
 @EACH
 def test_a_refusal(lab: Lab, asker: Asker, wire: str, stream: bool) -> None:
-    """A refusal is Anthropic's stop reason or OpenAI's refusal text."""
+    """A refusal is Anthropic's stop reason, Google's finish reason, or OpenAI's refusal text."""
     lab.use(["refusal"])
     seen = asker.ask(wire, stream)
-    if wire == "messages":
-        assert (seen.stop, seen.text) == ("refusal", "")
+    if wire in {"messages", "gemini"}:
+        assert (seen.stop, seen.text) == ("refusal" if wire == "messages" else "SAFETY", "")
     else:
         assert seen.text == "I can't help with that request."
 
@@ -292,11 +333,23 @@ def test_arguments_that_are_none(lab: Lab, asker: Asker, wire: str, stream: bool
     lab.use(["bad_arguments"])
     name, given = asker.ask(wire, stream, tools=True).calls[0]
     assert name == "read"
-    if wire == "messages":
+    if wire in {"messages", "gemini"}:
         assert "lines" not in json.loads(given)
     else:
         with pytest.raises(ValueError):
             json.loads(given)
+
+
+def test_too_much_for_the_window_of_gemini(lab: Lab, asker: Asker) -> None:
+    """Google counts the input only; the error has both numbers."""
+    lab.use(window=600)
+    long = [{"role": "user", "content": "x " * 2_000}]
+    failure = rung.classify(raised(asker, "gemini", True, messages=long, max_tokens=100))
+    assert failure.kind is rung.Kind.CONTEXT_LIMIT
+    assert failure.tokens is not None
+    assert (failure.tokens.limit, failure.tokens.asked > 1_000) == (600, True)
+    short = [{"role": "user", "content": "x " * 500}]
+    assert asker.ask("gemini", True, short, max_tokens=500).text == words(40)
 
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])

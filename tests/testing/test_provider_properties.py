@@ -36,7 +36,22 @@ def said(body: bytes) -> str:
     return text
 
 
+def whole_events(body: bytes) -> bytes:
+    """Return the events of a stream that a client can parse."""
+    return b"\n".join(line for line in body.split(b"\n") if line == b"data: [DONE]" or _is_json(line[6:]))
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True
+
+
 def _text(data: dict[str, Any]) -> str:
+    if "candidates" in data:
+        return "".join(part.get("text", "") for part in data["candidates"][0]["content"]["parts"])
     delta = data["choices"][0]["delta"] if data.get("choices") else data.get("delta", "")
     if isinstance(delta, str):
         return delta
@@ -72,11 +87,12 @@ def test_never_more_than_the_limit(wire: LabWire, limit: int, thinking: bool) ->
 def test_a_broken_stream_never_has_its_end(wire: LabWire, name: str, after: int) -> None:
     """A cut stream never contains the terminal event."""
     script = script_from([{"fault": name, "after": after}])
-    body = b"".join(reply_to(asked(wire), script.rules[0], script).parts)
-    whole = b"".join(reply_to(asked(wire), None, script).parts)
-    for end in (b"message_stop", b"[DONE]", b"response.completed", b'"finish_reason":"stop"', b"end_turn"):
+    body = whole_events(b"".join(reply_to(asked(wire), script.rules[0], script).parts))
+    whole = whole_events(b"".join(reply_to(asked(wire), None, script).parts))
+    ends = (b"message_stop", b"[DONE]", b"response.completed", b'"finishReason":"STOP"')
+    for end in (*ends, b'"finish_reason":"stop"', b"end_turn"):
         assert end not in body
-    assert any(end in whole for end in (b"message_stop", b"[DONE]", b"response.completed"))
+    assert any(end in whole for end in ends)
 
 
 JSON = st.recursive(
@@ -86,12 +102,16 @@ JSON = st.recursive(
 )
 KEYS = st.sampled_from(
     ["model", "messages", "input", "max_tokens", "tools", "tool_choice", "stream_options", "thinking", "response_format",
-     "text", "output_config", "role", "content", "type", "name", "function", "input_schema"]
+     "text", "output_config", "role", "content", "type", "name", "function", "input_schema", "contents", "parts",
+     "functionCall", "functionResponse", "response", "args", "functionDeclarations", "parameters", "toolConfig",
+     "functionCallingConfig", "generationConfig", "thinkingConfig", "stopSequences", "thoughtSignature"]
 )  # fmt: skip
 
 
 ODD = JSON | st.lists(st.dictionaries(KEYS, JSON, max_size=4), max_size=3) | st.dictionaries(KEYS, JSON, max_size=4)
 GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "input": "x"}
+GOOD_CONTENTS: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
+TARGETS = {LabWire.GEMINI: "/v1beta/models/m:streamGenerateContent?alt=sse"}
 
 
 @settings(deadline=None, max_examples=100)
@@ -99,8 +119,9 @@ GOOD: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [{"role": "us
 def test_no_body_breaks_the_readers(body: dict[str, Any], good: bool) -> None:
     """Any body is parsed or rejected; no other exception is raised."""
     for wire in LabWire:
-        given = json.dumps({**GOOD, **body} if good else body).encode()
-        made = prepare(wire, HttpRequest("POST", "/", {}, given), script_from(None))
+        valid = GOOD_CONTENTS if wire is LabWire.GEMINI else GOOD
+        given = json.dumps({**valid, **body} if good else body).encode()
+        made = prepare(wire, HttpRequest("POST", TARGETS.get(wire, "/"), {}, given), script_from(None))
         assert made.reply is not None or made.rejection is not None
 
 

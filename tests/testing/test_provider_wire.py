@@ -13,10 +13,12 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from google.genai import errors as genai_errors
 
 import rung
 import rung.testing
 from rung.testing import words
+from rung.testing.provider.gemini_checks import SKIPPED_SIGNATURE
 from tests.testing.clients import PROMPT, Asker
 
 if TYPE_CHECKING:
@@ -127,6 +129,31 @@ def test_sign_of_life_models_and_counts(lab: Lab, asker: Asker) -> None:
     assert httpx2.get(f"{lab.url}/v1/else").status_code == 404
 
 
+def test_models_and_counts_of_google(lab: Lab, asker: Asker) -> None:
+    """Google's lists of models and its token counts, which equal the usage of the answer."""
+    lab.use(models={"one": {"window": 9_000}, "two": {}})
+    assert [model.name for model in asker.gemini.models.list()] == ["models/one", "models/two"]
+    assert asker.gemini.models.get(model="two").display_name == "two"
+    counted = asker.gemini.models.count_tokens(model="one", contents=PROMPT)
+    seen = asker.ask("gemini", True, model="one")
+    assert seen.usage is not None
+    assert counted.total_tokens == seen.usage[0]
+    with pytest.raises(genai_errors.ClientError, match="models/three is not found"):
+        asker.ask("gemini", False, model="three")
+    assert (lab.calls[-1].wire, lab.calls[-1].model, lab.calls[-1].stream) == ("gemini", "three", False)
+    missing = httpx2.get(f"{lab.url}/v1beta/else")
+    assert (missing.status_code, missing.json()["error"]["status"]) == (404, "NOT_FOUND")
+
+
+def test_a_key_in_the_query_is_masked(lab: Lab) -> None:
+    """Google accepts a key in the query; the record of another process does not show it."""
+    lab.use(keys=["sk-right"])
+    url = f"{lab.url}/v1beta/models/m:generateContent"
+    assert httpx2.post(f"{url}?key=sk-right", json=CONTENTS).status_code == 200
+    assert httpx2.post(f"{url}?key=sk-wrong", json=CONTENTS).json()["error"]["status"] == "INVALID_ARGUMENT"
+    assert "sk-right" not in httpx2.get(f"{lab.url}/lab/requests").text
+
+
 def test_only_known_keys(lab: Lab) -> None:
     """With `keys`, any other key gets a 401."""
     lab.use(keys=["sk-right"])
@@ -136,6 +163,9 @@ def test_only_known_keys(lab: Lab) -> None:
             stranger.ask("messages", True)
         with pytest.raises(openai.AuthenticationError):
             stranger.ask("responses", False)
+        assert known.ask("gemini", True).text == words(40)
+        with pytest.raises(genai_errors.ClientError, match="API key not valid"):
+            stranger.ask("gemini", False)
 
 
 CALL = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
@@ -192,6 +222,75 @@ def test_what_a_provider_refuses(lab: Lab, path: str, body: Any, said: str) -> N
     assert lab.attempts == 1
 
 
+def content(role: str, *parts: Any) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+CONTENTS: dict[str, Any] = {"contents": [content("user", {"text": "hi"})]}
+GO = content("user", {"text": "go"})
+ASKED = content("model", {"functionCall": {"name": "read", "args": {}}, "thoughtSignature": SKIPPED_SIGNATURE})
+UNSIGNED = content("model", {"functionCall": {"name": "read", "args": {}}})
+GIVEN = {"functionResponse": {"name": "read", "response": {"output": "x"}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "contents is not specified"),
+        ({"contents": [content("user")]}, "contents.parts must not be empty"),
+        ({"contents": [content("user", {})]}, "required oneof field 'data'"),
+        ({"contents": [content("assistant", {"text": "a"})]}, "Please use a valid role: user, model."),
+        ({**CONTENTS, "max_tokens": 9}, 'Unknown name "maxTokens"'),
+        ({"contents": [GO, content("model", {"text": "a"})]}, "end with a user role or a function response"),
+        ({"contents": [ASKED, content("user", GIVEN)]}, "function call turn comes immediately after a user turn"),
+        ({"contents": [content("user", GIVEN)]}, "comes immediately after a function call turn"),
+        ({"contents": [GO, ASKED, GO]}, "number of function response parts is equal"),
+        ({"contents": [GO, ASKED, content("user", GIVEN, GIVEN)]}, "number of function response parts is equal"),
+        (
+            {"contents": [GO, ASKED, content("user", {"functionResponse": {"name": "write", "response": {}}})]},
+            "has the name of its function call",
+        ),
+        (
+            {"contents": [GO, ASKED, content("user", {"functionResponse": {**GIVEN["functionResponse"], "id": "x"}})]},
+            "the id x of a function response",
+        ),
+        ({"contents": [GO, UNSIGNED, content("user", GIVEN)]}, "missing a thought_signature"),
+        (
+            {"contents": [GO, content("model", {**ASKED["parts"][0], "thoughtSignature": "bm8="}), content("user", GIVEN)]},
+            "Thought signature is not valid",
+        ),
+        ({**CONTENTS, "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, "without function_declarations"),
+        ({**CONTENTS, "tools": [{"functionDeclarations": [{"name": "1 a"}]}]}, "Invalid function name"),
+        ({**CONTENTS, "tools": [{"functionDeclarations": [{"name": "a"}] * 2}]}, "Duplicate function declaration found: a"),
+        ({**CONTENTS, "generationConfig": {"maxOutputTokens": 0}}, "max_output_tokens must be positive."),
+        ({**CONTENTS, "generationConfig": {"stopSequences": list("abcdef")}}, "stop_sequences"),
+        (
+            {**CONTENTS, "generation_config": {"thinkingConfig": {"thinking_level": "LOW", "thinkingBudget": 1}}},
+            "only one of thinking budget and thinking level",
+        ),
+    ],
+)  # fmt: skip
+def test_what_google_refuses(lab: Lab, body: Any, said: str) -> None:
+    """An invalid request gets a 400 with Google's message."""
+    answer = httpx2.post(f"{lab.url}/v1beta/models/m:generateContent", json=body)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert said in answer.json()["error"]["message"]
+
+
+def test_a_turn_in_several_contents(lab: Lab) -> None:
+    """Consecutive contents of a role are one turn: only its first call is signed, and its responses follow it."""
+    history = [GO, GO, content("model", {"text": "a"}), ASKED, UNSIGNED, content("user", GIVEN), content("user", GIVEN)]
+    answer = httpx2.post(f"{lab.url}/v1beta/models/m:generateContent", json={"contents": history})
+    assert answer.status_code == 200
+
+
+def test_an_unsigned_call_of_an_earlier_turn(lab: Lab) -> None:
+    """Google validates the signatures of the current turn only."""
+    history = [GO, UNSIGNED, content("user", GIVEN), content("model", {"text": "done"}), GO]
+    answer = httpx2.post(f"{lab.url}/v1beta/models/m:generateContent", json={"contents": history})
+    assert answer.status_code == 200
+
+
 def test_a_larger_output_than_the_model_has(lab: Lab, asker: Asker) -> None:
     """The error names the largest allowed value, which works."""
     lab.use(max_output=50)
@@ -199,6 +298,8 @@ def test_a_larger_output_than_the_model_has(lab: Lab, asker: Asker) -> None:
         asker.ask("messages", False, max_tokens=60)
     with pytest.raises(openai.BadRequestError, match="supports at most 50 completion tokens"):
         asker.ask("chat", False, max_tokens=60)
+    with pytest.raises(genai_errors.ClientError, match=r"supported range is from 1 \(inclusive\) to 51"):
+        asker.ask("gemini", False, max_tokens=60)
     assert asker.ask("chat", False, max_tokens=50).text == words(40)
 
 

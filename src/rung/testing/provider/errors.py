@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.testing.provider.google_errors import GOOGLE, GoogleErrorBody, google_body, google_json, invalid_argument
 from rung.testing.provider.parsed_request import LabWire
 
 if TYPE_CHECKING:
@@ -167,15 +168,21 @@ def error_response(
     if name == "status":
         name = STATUSES.get(status or 500, "bad_request" if (status or 500) < 500 else "server_error")  # noqa: PLR2004  # client or server error
         return error_response(wire, name, parameters, model=model, path=path)
-    table: Mapping[str, ErrorBody | OpenAIErrorBody] = ANTHROPIC if wire is LabWire.MESSAGES else OPENAI
-    template = table[name]
+    template = _template(wire, name)
     message = parameters.get("message") or _fill(template.message, model, path, wait_text)
-    body = (
-        _anthropic(template.type, message)
-        if isinstance(template, ErrorBody)
-        else _openai(template._replace(message=message))
-    )
+    if isinstance(template, ErrorBody):
+        body = _anthropic(template.type, message)
+    elif isinstance(template, GoogleErrorBody):
+        body = google_json(template._replace(message=message, status=status or template.status), parameters)
+    else:
+        body = _openai(template._replace(message=message))
     return RejectedRequest(status or template.status, headers, "application/json", body)
+
+
+def _template(wire: LabWire, name: str) -> ErrorBody | OpenAIErrorBody | GoogleErrorBody:
+    if wire is LabWire.GEMINI:
+        return GOOGLE[name]
+    return ANTHROPIC[name] if wire is LabWire.MESSAGES else OPENAI[name]
 
 
 def _fill(message: str, model: str, path: str, wait: str) -> str:
@@ -187,6 +194,8 @@ def invalid_request(wire: LabWire, problem: InvalidRequest, status: int = 400) -
     """Build the response to an invalid request."""
     if wire is LabWire.MESSAGES:
         body = _anthropic("invalid_request_error", problem.message)
+    elif wire is LabWire.GEMINI:
+        body = invalid_argument(problem.message)
     else:
         body = _openai(OpenAIErrorBody(status, "invalid_request_error", problem.message, problem.param, problem.code))
     return RejectedRequest(status, (), "application/json", body)
@@ -194,10 +203,12 @@ def invalid_request(wire: LabWire, problem: InvalidRequest, status: int = 400) -
 
 def embedded_error(wire: LabWire, name: str, parameters: Mapping[str, Any], *, model: str = "") -> dict[str, Any]:
     """Build the body of an error that occurs inside a response of status 200."""
-    template = (ANTHROPIC if wire is LabWire.MESSAGES else OPENAI)[name]
+    template = _template(wire, name)
     message = parameters.get("message") or _fill(template.message, model, "", "")
     if isinstance(template, ErrorBody):
         body: dict[str, Any] = json.loads(_anthropic(template.type, message))
+    elif isinstance(template, GoogleErrorBody):
+        body = google_body(template._replace(message=message), parameters)
     else:
         body = json.loads(_openai(template._replace(message=message)))
     return body
@@ -238,6 +249,8 @@ def _reset(wire: LabWire, seconds: float, then: datetime) -> tuple[tuple[str, st
         at = then.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         kind = "anthropic-ratelimit-requests"
         return ((f"{kind}-limit", "50"), (f"{kind}-remaining", "0"), (f"{kind}-reset", at))
+    if wire is LabWire.GEMINI:
+        return ()  # the delay is in the details of the error
     kind = "x-ratelimit"
     return (
         (f"{kind}-limit-requests", "3"),
@@ -249,6 +262,9 @@ def _reset(wire: LabWire, seconds: float, then: datetime) -> tuple[tuple[str, st
 def context_overflow(wire: LabWire, tokens: int, limit: int, window: int) -> RejectedRequest:
     """Build the error for a request that exceeds the context window."""
     total = tokens + limit
+    if wire is LabWire.GEMINI:
+        message = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
+        return RejectedRequest(400, (), "application/json", invalid_argument(message))
     if wire is LabWire.MESSAGES:
         message = f"prompt is too long: {tokens} tokens > {window} maximum"
         if tokens <= window:
@@ -278,6 +294,12 @@ def output_limit_exceeded(wire: LabWire, model: str, limit: int, max_tokens: int
     """Build the error for an output limit above the model's maximum; None if it is within."""
     if limit <= max_tokens:
         return None
+    if wire is LabWire.GEMINI:
+        message = (
+            f"Unable to submit request because it has a maxOutputTokens value of {limit} but the supported range is from "
+            f"1 (inclusive) to {max_tokens + 1} (exclusive). Update the value and try again."
+        )
+        return RejectedRequest(400, (), "application/json", invalid_argument(message))
     if wire is LabWire.MESSAGES:
         message = (
             f"max_tokens: {limit} > {max_tokens}, which is the maximum allowed number of output tokens for {model}"

@@ -46,6 +46,7 @@ def parse_request(body: dict[str, Any], *, count_only: bool = False) -> ParsedRe
         raise InvalidRequest(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )
+    _check_thinking(body)
     choice = as_table(body, "tool_choice")
     return ParsedRequest(
         wire=LabWire.MESSAGES,
@@ -105,6 +106,26 @@ def _check_tool_pairs(turns: tuple[ParsedTurn, ...]) -> None:
                 "the previous message."
             )
         before = turn.calls
+
+
+def _check_thinking(body: dict[str, Any]) -> None:
+    """Check that thinking fits to the settings, and that a turn in which the model has called tools began with it."""
+    mode, messages = as_table(body, "thinking").get("type"), body["messages"]
+    edits = [str(edit.get("type")) for edit in as_list(as_table(body, "context_management").get("edits"))]
+    for edit in edits:
+        if edit.startswith("clear_thinking") and mode not in ("enabled", "adaptive"):
+            raise InvalidRequest(f"`{edit}` strategy requires `thinking` to be enabled or adaptive")
+    if mode != "enabled" or not any(part.get("type") == "tool_result" for part in as_list(messages[-1].get("content"))):
+        return
+    index = max(at for at, message in enumerate(messages) if message["role"] == "assistant")
+    found = next((str(part.get("type")) for part in as_list(messages[index].get("content"))), "text")
+    if found not in ("thinking", "redacted_thinking"):
+        raise InvalidRequest(
+            f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. When "
+            "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceding the lastmost set "
+            "of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid "
+            "this requirement, disable `thinking`."
+        )
 
 
 def response_body(request: ParsedRequest, answer: ScriptedAnswer) -> dict[str, Any]:

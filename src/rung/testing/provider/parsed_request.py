@@ -1,4 +1,4 @@
-"""Parsed requests, in one form for all three APIs."""
+"""Parsed requests, in one form for all APIs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ CHARACTERS_PER_TOKEN: Final = 4  # approximate, but deterministic
 
 
 class LabWire(StrEnum):
-    """The three model APIs."""
+    """The model APIs."""
 
     MESSAGES = "messages"
     CHAT = "chat"
     RESPONSES = "responses"
+    GEMINI = "gemini"
 
 
 class InvalidRequest(Exception):

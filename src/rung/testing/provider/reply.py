@@ -8,7 +8,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.testing.provider import chat, errors, messages, responses
+from rung.testing.provider import chat, errors, gemini, messages, responses
 from rung.testing.provider.answers import AnswerBlock, ScriptedAnswer, build_answer, sample_tool_call
 from rung.testing.provider.parsed_request import LabWire, ParsedRequest
 
@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     from rung.testing.provider.errors import RejectedRequest
     from rung.testing.provider.script import LabRule, LabScript
 
-WIRES: Final[Mapping[LabWire, Any]] = {LabWire.MESSAGES: messages, LabWire.CHAT: chat, LabWire.RESPONSES: responses}
+WIRES: Final[Mapping[LabWire, Any]] = {
+    LabWire.MESSAGES: messages,
+    LabWire.CHAT: chat,
+    LabWire.RESPONSES: responses,
+    LabWire.GEMINI: gemini,
+}
 PATHS: Final = {
     LabWire.MESSAGES: "/v1/messages",
     LabWire.CHAT: "/v1/chat/completions",
     LabWire.RESPONSES: "/v1/responses",
+    LabWire.GEMINI: "/v1beta/models",
 }
 REDIRECT_TARGET: Final = "http://127.0.0.1:9/elsewhere"  # the discard port, where nothing listens
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
@@ -146,7 +152,7 @@ def _truncate_answer(_: ParsedRequest, answer: ScriptedAnswer, parameters: Mappi
 def _refuse(request: ParsedRequest, answer: ScriptedAnswer, parameters: Mapping[str, Any]) -> ScriptedAnswer:
     after, message = parameters["after"], parameters["message"]
     begun = answer.cut(after).blocks if after else ()
-    if request.wire is LabWire.MESSAGES:
+    if request.wire in {LabWire.MESSAGES, LabWire.GEMINI}:
         return ScriptedAnswer(blocks=begun, stop="refusal")
     words = tuple(f"{' ' if at else ''}{word}" for at, word in enumerate(message.split()))
     return ScriptedAnswer(blocks=(*begun, AnswerBlock(kind="refusal", tokens=words)), stop="refusal")
@@ -214,7 +220,7 @@ def _omit_end(_: ParsedRequest, reply: LabReply, parameters: Mapping[str, Any]) 
 
 def _stall(request: ParsedRequest, reply: LabReply, parameters: Mapping[str, Any]) -> LabReply:
     ping = (
-        {LabWire.MESSAGES: messages.PING}.get(request.wire, b": ping\n\n")
+        {LabWire.MESSAGES: messages.PING, LabWire.GEMINI: gemini.PING}.get(request.wire, b": ping\n\n")
         if parameters["pings"] and reply.stream
         else b""
     )
@@ -237,6 +243,8 @@ def _error_events(request: ParsedRequest, body: dict[str, Any], number: int) -> 
         return (messages.event("error", body),)
     if request.wire is LabWire.CHAT:
         return (chat.data(body),)
+    if request.wire is LabWire.GEMINI:
+        return (gemini.data(body),)
     error = body["error"]
     failed = responses.failed_body(request, error["code"] or "server_error", error["message"])
     return (

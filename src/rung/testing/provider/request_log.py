@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECRET_HEADERS: Final = ("authorization", "x-api-key", "api-key", "cookie")
+SECRET_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie")
 MAX_RECORDS: Final = 20_000  # the oldest are dropped
 MAX_BODY_BYTES: Final = 64 * 2**20  # older bodies are dropped, their records are not
 VISIBLE_KEY_CHARACTERS: Final = 4
+_KEY_PARAMETER: Final = re.compile(r"(?<=[?&]key=)[^&]*")  # Google accepts a key in the query
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +53,8 @@ class RequestRecord:
         except ValueError:
             body = self.body.decode(errors="replace")
         return {
-            "number": self.number, "at": round(self.at, 6), "method": self.method, "path": self.path,
+            "number": self.number, "at": round(self.at, 6), "method": self.method,
+            "path": _KEY_PARAMETER.sub("…", self.path),
             "headers": headers, "body": body, "wire": self.wire, "model": self.model, "stream": self.stream,
             "fault": self.fault, "status": self.status, "tokens": self.tokens, "ended": self.ended,
             "seconds": round(self.seconds, 6),

@@ -61,9 +61,9 @@ def parse_request(body: dict[str, Any]) -> ParsedRequest:
 
 def _turn(item: dict[str, Any]) -> ParsedTurn:
     kind = item.get("type", "message")
-    if kind == "function_call":
+    if kind in ("function_call", "custom_tool_call"):
         return ParsedTurn(role="assistant", calls=(str(item.get("call_id")),))
-    if kind == "function_call_output":
+    if kind in ("function_call_output", "custom_tool_call_output"):
         return ParsedTurn(role="tool", results=(str(item.get("call_id")),))
     if kind != "message":
         return ParsedTurn(role="assistant")

@@ -50,6 +50,7 @@ class Lab:
         self.port = port
         self.clock = clock
         self.records = RequestLog()
+        self._former_attempts = 0  # before the last reset: ids stay unique
         self._prepared: dict[tuple[str, bytes], PreparedReply] = {}
         self._connections: set[LabConnection] = set()
         self._server: asyncio.Server | None = None
@@ -65,6 +66,7 @@ class Lab:
 
     def reset(self) -> None:
         """Reset request numbers, records and rules."""
+        self._former_attempts += self.records.attempts
         self.records = RequestLog()
         self.started_at = self.clock()
         self._prepared = {}
@@ -82,6 +84,7 @@ class Lab:
         return {
             "ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "sk-ant-lab",
             "OPENAI_BASE_URL": f"{self.url}/v1", "OPENAI_API_KEY": "sk-lab",
+            "GOOGLE_GEMINI_BASE_URL": self.url, "GEMINI_API_KEY": "lab",
         }  # fmt: skip
 
     @property
@@ -154,7 +157,7 @@ class Lab:
             record.status = 200
             record.tokens = sum(prepared.reply.counts) if prepared.reply else 0
             record.ended = "complete"
-            number = b"%019d" % record.number
+            number = self._unique_number(record)
             connection.write_reply(
                 prepared.head.replace(ID_PLACEHOLDER, number)
                 + self.date()
@@ -165,7 +168,7 @@ class Lab:
         record.status = reply.status
         if self.script.delay or self.script.gap:
             reply = replace(reply, delay=max(reply.delay, self.script.delay), gap=self.script.gap)
-        number = b"%019d" % record.number
+        number = self._unique_number(record)
         if not reply.is_immediate:
             connection.deliver(reply, (ID_PLACEHOLDER, number), record, self._record_end)
             return
@@ -174,6 +177,10 @@ class Lab:
         body = b"".join(reply.framed()) + reply.end_bytes
         head = reply.head_bytes().replace(ID_PLACEHOLDER, number) + self.date()
         connection.write_reply(head if record.method == "HEAD" else head + body.replace(ID_PLACEHOLDER, number))
+
+    def _unique_number(self, record: RequestRecord) -> bytes:
+        """Return the number that makes the ids of an answer unique, also in a conversation that spans a reset."""
+        return b"%019d" % (self._former_attempts + record.number)
 
     def _record_end(self, record: RequestRecord, ended: str) -> None:
         record.ended = ended
@@ -187,7 +194,8 @@ class Lab:
         return error_reply(errors.error_response(wire, "unauthorized", {}), wire)
 
     def _prepare(self, wire: LabWire, request: HttpRequest) -> PreparedReply:
-        key = (wire.value, request.body)
+        # The path of a request to Gemini says its model, and whether it streams.
+        key = (request.target if wire is LabWire.GEMINI else wire.value, request.body)
         prepared = self._prepared.get(key)
         if prepared is None:
             prepared = prepare(wire, request, self.script)
@@ -309,5 +317,6 @@ def _last(target: str) -> int | None:
 
 
 def _key(record: RequestRecord) -> str:
-    presented = record.headers.get("x-api-key") or record.headers.get("authorization", "")
-    return presented.removeprefix("Bearer ")
+    headers = record.headers
+    presented = headers.get("x-api-key") or headers.get("x-goog-api-key") or headers.get("authorization", "")
+    return presented.removeprefix("Bearer ") or parse_qs(urlsplit(record.path).query).get("key", [""])[0]
