@@ -52,7 +52,7 @@ class Recorded:
         outcome = rung.recover_sync(
             Script(*(self._slow(item) for item in items)),
             "do it",
-            policy=rung.policy(policy, models=["small", "large"], patience=0),
+            policy=rung.policy(policy, models=["small", "large"]),
             session=rung.Session(model=model, id=session),
             journal=self.journal,
             clock=self.clock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,7 @@ from rung.store.session_usage import add_usage, session_usage
 from rung.testing import HttpError, Script
 
 if TYPE_CHECKING:
+    from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
 
 CALL = RecordedCall(GATEWAY, {"body": "what a client has said"})
@@ -122,3 +124,15 @@ def test_usage_adds_up(journal: Journal) -> None:
     add_usage(journal, {"s": SessionUsage(2, 20, 5, 0)}, 2.0)
     assert session_usage(journal, "s") == SessionUsage(3, 30, 10, 2)
     assert session_usage(journal, "unknown") == SessionUsage()
+
+
+def test_usage_of_another_version_is_read(journal: Journal) -> None:
+    """A row with fewer counts, or with more, that another version has written is read."""
+    for session, body in (("older", "[1, 10, 5, 2]"), ("newer", "[1, 10, 5, 2, 3, 1, 9]")):
+        journal.write(partial(_insert_usage, session, body), lambda _: False).result()
+    assert session_usage(journal, "older") == SessionUsage(1, 10, 5, 2)
+    assert session_usage(journal, "newer") == SessionUsage(1, 10, 5, 2, 3, 1)
+
+
+def _insert_usage(session: str, body: str, connection: BackendConnection) -> None:
+    connection.execute("INSERT INTO message (topic, body, at) VALUES (?, ?, 1.0)", (f"usage/{session}", body))

@@ -23,7 +23,9 @@ LIMITS = [
 ]
 
 
-def reserve(journal: Journal, holder: str, held: float, more: float, now: float = NOW) -> spend_holds.Refusal | None:
+def reserve(
+    journal: Journal, holder: str, held: float, more: float, now: float = NOW
+) -> spend_holds.SpendRefusal | None:
     amounts = {limit.id: held for limit in LIMITS}
     return spend_holds.reserve(journal, holder, lambda: amounts, LIMITS, more, now)
 
@@ -35,7 +37,7 @@ def test_reservations_of_processes_add_up(make_journal: Callable[[], Journal]) -
     assert reserve(one, "one", 1.5, 1.5) is None
     assert spend_holds.left(other, LIMITS, NOW) == pytest.approx(0.5)
     assert reserve(other, "other", 1.0, 1.0) is None  # something is left: the last may exceed it
-    assert reserve(other, "other", 1.5, 0.5) == spend_holds.Refusal(LIMITS[0], 2.0)
+    assert reserve(other, "other", 1.5, 0.5) == spend_holds.SpendRefusal(LIMITS[0], 2.0)
     assert spend_holds.held_by_others(one, "one", NOW) == (True, {limit.id: 1.0 for limit in LIMITS})
     spend_holds.release(one, "one")
     assert spend_holds.left(other, LIMITS, NOW) == pytest.approx(1.0)

@@ -13,7 +13,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import Kind
 from rung.core.recovery.success_criteria import is_manual_restart
 from rung.store.queries.reports_sql import ReportFilter
-from rung.store.queries.stuck_sessions import count_stuck, stuck_sessions
+from rung.store.queries.stuck_sessions import MIN_REPEATS, count_stuck, stuck_sessions
 from rung.store.queries.success_figures import FigureId, success_by_day, success_figures
 from rung.testing import FakeClock, HttpError, Script
 from tests.store.stories import NOON, opened
@@ -146,10 +146,11 @@ def test_stuck_sessions_that_used_escalation(journal: Journal) -> None:
     assert figure(journal, FigureId.STUCK_ESCALATED, ReportFilter(since=NOON + 1)).denominator == 0
 
 
-def test_probes_of_a_service_that_is_waited_for_repeat_nothing(journal: Journal) -> None:
-    """A call that waits for its service and asks now and then is not stuck; one that is retried three times is."""
-    policy = rung.policy("task", patience=300, backoff={"base": 1, "jitter": False}, retries=1)
-    for session, failures in (("waits", 6), ("again and again", 0)):
+@pytest.mark.parametrize("retries", [1, 3, 6])
+def test_a_session_that_waits_out_an_outage_is_not_stuck(journal: Journal, retries: int) -> None:
+    """Neither the probes nor the retries before them count; a wait that ends without success, and no wait, do."""
+    policy = rung.policy("task", patience=300, backoff={"base": 1, "jitter": False}, retries=retries)
+    for session, failures in (("waits", 12), ("waits in vain", 100)):
         rung.recover_sync(
             Script(*[HttpError(503, "busy")] * failures, "fine"), "do it", policy=policy, journal=journal,
             session=rung.Session(id=session), clock=FakeClock(NOON), breakers=rung.BreakerRegistry(), retry_budget=None,
@@ -157,8 +158,20 @@ def test_probes_of_a_service_that_is_waited_for_repeat_nothing(journal: Journal)
     for number in range(3):
         record(journal, f"again{number}", failure(503), AGAIN, recovered(1.0), session="again and again")
     assert journal.flush()
-    assert [row.session for row in stuck_sessions(journal, ALL)] == ["again and again"]
-    assert set(count_stuck(journal, ALL).stuck) == {"again and again"}
+    in_vain = {"waits in vain"} if retries + 1 >= MIN_REPEATS else set()
+    assert {row.session for row in stuck_sessions(journal, ALL)} == {"again and again", *in_vain}
+    assert set(count_stuck(journal, ALL).stuck) == {"again and again", "waits in vain"}
+
+
+def test_a_session_that_waits_for_its_service_is_not_stuck_yet(journal: Journal) -> None:
+    """While a recovery waits for its service, before its first probe, its retries do not count."""
+    waits = ev.Decided(NOON, ev.Repeat(1, 30.0, "the service is down"))
+    opening = opened("w", when=NOON, session="waits")
+    opening = opening._replace(terms=opening.terms._replace(rungs=("retry", "wait", "surface")))
+    journal.append("w", 0, [opening, failure(503), AGAIN, failure(503), AGAIN, failure(503), waits]).result(30)
+    assert journal.flush()
+    assert stuck_sessions(journal, ALL) == []
+    assert count_stuck(journal, ALL).stuck == {}
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,14 @@ class ExternalRecovery:
         if self.events:
             return
         ladder, budget, began = self.policy.ladder, self.policy.budget, now()
-        rungs = tuple(rung.name for rung in ladder.rungs)
         terms = ev.IncidentContext(
-            ladder.name, self.policy.name, attended=attended, rungs=rungs, project=project, session=session
+            ladder.name,
+            self.policy.name,
+            attended=attended,
+            rungs=tuple(rung.name for rung in ladder.rungs),
+            project=project,
+            session=session,
+            tries=tuple(rung.tries for rung in ladder.rungs),
         )
         deadline = None if budget.seconds is None else began + budget.seconds
         name = incident_id or INCIDENT_IDS.next()

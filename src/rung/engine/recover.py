@@ -304,6 +304,7 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
             tuple(rung.name for rung in policy.ladder.rungs),
             journal.project,
             _session_id(ports),
+            tuple(rung.tries for rung in policy.ladder.rungs),
         ),
         "journal": journal.log,
         "back_pressure": journal.back_pressure,

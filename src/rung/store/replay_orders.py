@@ -25,6 +25,7 @@ ORDER_SECONDS: Final = 30.0  # after which an order that no gateway took is void
 PRESENT_SECONDS: Final = 30.0
 _ORDERS: Final = ("replay/", "replay0")
 _PRESENT: Final = "SELECT body FROM message WHERE topic >= 'replayer/' AND topic < 'replayer0'"
+_PRESENT_TOPICS: Final = "SELECT topic, body FROM message WHERE topic >= 'replayer/' AND topic < 'replayer0'"
 
 
 class ReplayOrder(NamedTuple):
@@ -68,9 +69,12 @@ def take_order(journal: Journal, name: str, now: float, to: str = GATEWAYS) -> R
     return None if body is None or body["until"] < now else _order(journal, name, body)
 
 
-def announce(journal: Journal, holder: str, upstreams: Mapping[str, bool], now: float) -> None:
-    """Say that a gateway is there, with its upstreams and whether it has a key of its own for each."""
-    messages.send(journal, f"replayer/{holder}", {"until": now + PRESENT_SECONDS, "upstreams": dict(upstreams)}, now)
+def announce(
+    journal: Journal, holder: str, upstreams: Mapping[str, bool], now: float, status: Mapping[str, Any] | None = None
+) -> None:
+    """Say that a gateway is there, with its upstreams, whether it has a key of its own for each, and its status."""
+    body = {"until": now + PRESENT_SECONDS, "upstreams": dict(upstreams), "status": dict(status or {})}
+    messages.send(journal, f"replayer/{holder}", body, now)
 
 
 def retire(journal: Journal, holder: str) -> None:
@@ -86,6 +90,16 @@ def present_upstreams(journal: Readable, now: float) -> dict[str, bool]:
         if body["until"] > now:
             for name, has_key in body["upstreams"].items():
                 found[name] = found.get(name, False) or bool(has_key)
+    return found
+
+
+def present_statuses(journal: Readable, now: float) -> dict[str, dict[str, Any]]:
+    """Return the status of each gateway that is there, by its name; those of older versions have none."""
+    found = {}
+    for topic, text in journal.read(_PRESENT_TOPICS):
+        body: dict[str, Any] = json.loads(text)
+        if body["until"] > now and body.get("status"):
+            found[topic.removeprefix("replayer/")] = body["status"]
     return found
 
 

@@ -42,4 +42,5 @@ def add_usage(journal: Database, used: Mapping[str, SessionUsage], now: float) -
 
 def _read(query: Callable[[str, Sequence[Any]], list[Row]], session: str) -> SessionUsage:
     rows = query("SELECT body FROM message WHERE topic = ?", (_TOPIC + session,))
-    return SessionUsage(*json.loads(rows[0][0])) if rows else SessionUsage()
+    counts = json.loads(rows[0][0]) if rows else []  # fewer of an older version, more of a newer one
+    return SessionUsage(*counts[: len(SessionUsage._fields)])

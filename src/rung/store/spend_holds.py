@@ -28,7 +28,7 @@ _TOPIC: Final = "held/"
 _ALL: Final = "SELECT topic, body FROM message WHERE topic >= 'held/' AND topic < 'held0'"
 
 
-class Refusal(NamedTuple):
+class SpendRefusal(NamedTuple):
     """The limit that forbids a reservation, and the US dollars of it that are not spent."""
 
     limit: SpendLimit
@@ -50,16 +50,16 @@ def reserve(
     dollars: float,
     now: float,
     seconds: float = HOLD_SECONDS,
-) -> Refusal | None:
+) -> SpendRefusal | None:
     """Reserve dollars that a holder already counts in `held`. Return why it may not; None if it is granted."""
 
-    def work(connection: BackendConnection) -> Refusal | None:
+    def work(connection: BackendConnection) -> SpendRefusal | None:
         own = held()
         before = {**own, **{limit.id: own.get(limit.id, 0.0) - dollars for limit in limits}}
         purses = _purses(connection.execute, {**_live(connection.execute, now), holder: before}, limits, now)
         refusing = purses.reserve(Reservation(limits=limits), dollars)
         if refusing is not None:
-            return Refusal(refusing, purses.left(refusing))
+            return SpendRefusal(refusing, purses.left(refusing))
         _put(connection, holder, own, now, seconds)
         return None
 
@@ -93,11 +93,11 @@ def left(journal: Database, limits: Sequence[SpendLimit], now: float) -> float |
     return max(0.0, min(limit.limit - purses.used(limit.id) for limit in limits))
 
 
-def refusing(journal: Database, limits: Sequence[SpendLimit], now: float) -> Refusal | None:
+def refusing(journal: Database, limits: Sequence[SpendLimit], now: float) -> SpendRefusal | None:
     """Return the limit under which nothing is left to reserve; None if there is none."""
     purses = _purses(journal.read, _live(journal.read, now), limits, now)
     exhausted = purses.exhausted(limits)
-    return None if exhausted is None else Refusal(exhausted, purses.left(exhausted))
+    return None if exhausted is None else SpendRefusal(exhausted, purses.left(exhausted))
 
 
 def _purses(query: Query, held: Mapping[str, Mapping[str, float]], limits: Sequence[SpendLimit], now: float) -> Purses:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.list_prices import fetch_list_prices
-from rung.core.policy.spend_estimates import ModelPrice
+from rung.core.policy.model_prices import price_per_million
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MILLION: Final = 1_000_000
+    from rung.core.policy.model_prices import ModelPrice
+
 _MAX_LOOKUPS: Final = 200  # of one client in an hour: bounds lookups of invented model names
 _HOUR_SECONDS: Final = 3_600
 
@@ -28,13 +29,13 @@ class PriceTable:
         self._requested: Counter[str] = Counter()  # lookups by client
         self._hour = 0
 
-    def price(self, model: str, overrides: Mapping[str, Mapping[str, float]]) -> ModelPrice | None:
+    def price(self, model: str, overrides: Mapping[str, Mapping[str, Any]]) -> ModelPrice | None:
         """Return the price of a model; None if it is unknown."""
         if model not in self._prices:
             override = overrides.get(model)
             if override is None:
                 return None
-            self._prices[model] = ModelPrice(override["input"] / _MILLION, override["output"] / _MILLION)
+            self._prices[model] = price_per_million(override)
         return self._prices[model]
 
     def request(self, model: str, client: str, now: float) -> None:

@@ -173,13 +173,13 @@ def test_nothing_to_restore() -> None:
 
 
 def test_asking_for_leave_is_no_try() -> None:
-    """A question for approval to hand over spends no try; any other question spends one."""
+    """A question for approval to hand over spends no try and uses no rung; any other question spends one."""
     incident = Incident.of([OPENED, decided(LEAVE)])
     assert (incident.last_question, incident.tries_used, incident.active_decision, incident.path) == (
         LEAVE,
         {},
         None,
-        (3,),
+        (),
     )
     for leave in (LEAVE._replace(agent=""), LEAVE._replace(model="")):
         assert Incident.of([OPENED, decided(leave)]).tries_used == {}

@@ -4,24 +4,90 @@ from __future__ import annotations
 
 import pytest
 
-from rung.core.policy.call_costs import ANSWER_TOKENS, KnownModelCost, SessionUsage, estimate_call
-from rung.core.policy.spend_estimates import ModelPrice
+from rung.core.domain.usage import Usage
+from rung.core.policy.call_costs import ANSWER_TOKENS, KnownModelCost, SessionUsage, estimate_call, returns_at_once
+from rung.core.policy.model_prices import ModelPrice
 
 NONE = SessionUsage()
 USED = SessionUsage(calls=2, tokens_in=2_000, tokens_out=200, cached=1_000)
-CHEAP = ModelPrice(3e-6, 15e-6, cached=0.3e-6)
-DEAR = ModelPrice(15e-6, 75e-6, cached=1.5e-6)
+CHEAP = ModelPrice(3e-6, 15e-6, cache_read=0.3e-6)
+DEAR = ModelPrice(15e-6, 75e-6, cache_read=1.5e-6)
+OPUS = ModelPrice(5e-6, 25e-6, cache_read=0.5e-6, cache_write=6.25e-6)
+SONNET = ModelPrice(3e-6, 15e-6, cache_read=0.3e-6, cache_write=3.75e-6)
+# Ten calls of 100,000 tokens: 90 % from the cache, 5 % written to it.
+LONG = SessionUsage(calls=10, tokens_in=1_000_000, tokens_out=10_000, cached=900_000, written=50_000)
 
 
 def test_the_sessions_own_tokens_at_list_prices() -> None:
-    """The average call, with its cached share, at the price of each model: a total and a difference."""
+    """The average call on each model: on the target nothing is cached yet, on the current one the session's share is."""
     found = estimate_call(USED, 0.0, 0, KnownModelCost("sonnet", CHEAP), KnownModelCost("opus", DEAR))
-    total = 500 * 15e-6 + 500 * 1.5e-6 + 100 * 75e-6
+    total = 1_000 * 15e-6 + 100 * 75e-6
     assert found.total == pytest.approx(total)
-    assert found.difference == pytest.approx(0.8 * total)
+    assert found.difference == pytest.approx(total - (500 * 3e-6 + 500 * 0.3e-6 + 100 * 15e-6))
     assert found.basis == (
-        "the session's average call of 1,000 input (50% of it cached) and 100 output tokens, at list prices"
+        "the session's average call of 1,000 input (50% of it cached) and 100 output tokens, at list prices; "
+        "the first call on another model reads nothing from a cache"
     )
+
+
+def test_a_handover_pays_for_the_cold_cache() -> None:
+    """On a model that charges cache writes, what the session has cached is written again; a cheaper model costs more."""
+    found = estimate_call(LONG, 0.0, 0, KnownModelCost("opus", OPUS), KnownModelCost("sonnet", SONNET))
+    total = (5_000 * 3.00 + 95_000 * 3.75 + 1_000 * 15.00) / 1e6
+    now = (5_000 * 5.00 + 90_000 * 0.50 + 5_000 * 6.25 + 1_000 * 25.00) / 1e6
+    assert [found.total, found.difference] == pytest.approx([total, total - now])
+    assert total > now
+
+
+def test_a_cache_that_is_kept_for_an_hour_is_written_again_for_an_hour() -> None:
+    """The share of one-hour writes in the session's writes counts for what the target has to write."""
+    hourly = LONG._replace(written_1h=25_000)
+    assert hourly.cold_cost(SONNET) == pytest.approx(
+        (5_000 * 3.00 + 47_500 * 3.75 + 47_500 * 6.00 + 1_000 * 15.00) / 1e6
+    )
+
+
+def test_the_same_model_keeps_its_cache() -> None:
+    """A retry on the same model is estimated with the session's cache, and costs no more than a call now."""
+    found = estimate_call(LONG, 0.0, 0, KnownModelCost("opus", OPUS), KnownModelCost("opus", OPUS))
+    assert (found.total, found.difference) == (LONG.cost_per_call(OPUS), 0.0)
+    assert "cache" not in found.basis.replace("cached", "")
+
+
+def test_a_session_without_cache_pays_no_writes() -> None:
+    """A session that caches nothing is estimated with plain input on every model, and its basis says nothing of a cache."""
+    plain = SessionUsage(calls=1, tokens_in=1_000, tokens_out=100)
+    found = estimate_call(plain, 0.0, 0, KnownModelCost("opus", OPUS), KnownModelCost("sonnet", SONNET))
+    assert found.total == pytest.approx((1_000 * 3 + 100 * 15) / 1e6)
+    assert "reads nothing" not in found.basis
+
+
+def test_the_share_of_the_cache() -> None:
+    """The cache share is that of all input tokens; without input there is none."""
+    both = SessionUsage.of(Usage(input=10, cache_read=60, cache_write=30, output=5)).plus(SessionUsage(1, 100, 5))
+    assert both == SessionUsage(2, 200, 10, 60, 30)
+    assert both.cache_share == 0.3
+    assert NONE.cache_share is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "own", "fallback", "at_once"),
+    [
+        (LONG, SONNET, OPUS, True),  # the fallback costs more per call
+        (LONG, OPUS, SONNET, False),  # the cold cache of Opus costs $0.52, and Sonnet is cheaper
+        (LONG, OPUS, OPUS, False),  # nothing to gain from the way back
+        (LONG._replace(calls=200), OPUS, SONNET, True),  # 5,000 tokens a call: the cold cache costs 3 cents
+        (LONG._replace(cached=0, written=0), OPUS, SONNET, True),  # there is no cache to lose
+        (NONE, OPUS, SONNET, True),
+        (LONG, None, SONNET, True),
+        (LONG, OPUS, None, True),
+    ],
+)
+def test_when_a_session_goes_back(
+    usage: SessionUsage, own: ModelPrice | None, fallback: ModelPrice | None, *, at_once: bool
+) -> None:
+    """A session returns at once if its fallback costs more, the cold cache costs little, or nobody knows the costs."""
+    assert returns_at_once(usage, own, fallback) is at_once
 
 
 def test_a_price_without_one_for_cached_tokens() -> None:

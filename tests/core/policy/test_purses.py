@@ -7,8 +7,10 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rung.core.domain.usage import Usage
+from rung.core.policy.model_prices import ModelPrice
 from rung.core.policy.purses import Purses, Reservation, refusal
-from rung.core.policy.spend_estimates import ModelPrice, token_bound
+from rung.core.policy.spend_estimates import token_bound
 from rung.core.policy.spend_limits import SpendLimit, SpendLimits
 
 LIMITS = SpendLimits(month=2.0).limits_for("", "", "2026-11")
@@ -77,7 +79,7 @@ def test_a_bound_is_never_too_small() -> None:
     assert token_bound({"previous_response_id": "r"}, 50, 20, price) == (1_000, 20)
     assert token_bound({}, 5_000, None, price, 64) == (1_000, 64)
     assert token_bound({}, 50, None, price) == (50, 128_000)
-    assert price.cost((-5, -5)) == 0.0
+    assert price.cost(Usage(input=-5, output=-5)) == 0.0
 
 
 def test_a_call_is_not_refused_because_of_its_own_hold() -> None:

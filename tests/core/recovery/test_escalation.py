@@ -117,6 +117,21 @@ def test_no_other_model_without_leave(
     assert not outcome.ok
 
 
+def test_a_declined_handover_is_no_rung_that_was_tried() -> None:
+    """The next question, and the path of the outcome, name only what was done."""
+    asked: list[str] = []
+
+    def decline(question: Any, _: Any) -> str:
+        asked.append(question.question)
+        return "decline" if question.model else "stop"
+
+    policy = policy_of("model", auto_escalate=False, retries=1, patience=0)
+    outcome = run(policy, Calls(), decline)
+    assert "(retry)" in asked[-1]
+    names = [rung.name for rung in policy.ladder.rungs]
+    assert list(outcome.path) == [policy.ladder.level(names.index(name)) for name in ("retry", "surface")]
+
+
 @pytest.mark.parametrize("ladder", [*WITH_HANDOVER, "gateway"])
 def test_leave_is_asked_for_and_holds(ladder: str) -> None:
     """A person is asked before another model takes over, and an approval lets it."""

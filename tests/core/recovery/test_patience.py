@@ -150,6 +150,14 @@ def test_a_hint_is_kept_and_a_longer_one_than_the_patience_ends_it() -> None:
     assert "asked to wait 7200 s" in outcome.reason
 
 
+def test_a_hint_of_no_time_does_not_ask_without_a_pause() -> None:
+    """A service that says "retry after 0 s" and fails at once is asked as seldom as one that says nothing."""
+    clock = FakeClock()
+    wall = Wall(clock, 200, rung.AttemptError("Overloaded", status=529, retry_after=0.0))
+    recovered(wall, patience=300)
+    assert len(wall.calls) < 20
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.policy.spend_estimates import ModelPrice
+from rung.core.domain.usage import TokenKind
+from rung.core.policy.model_prices import price_per_million
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-_THOUSAND: Final = 1_000
+    from rung.core.policy.model_prices import ModelPrice
+
 _LOOKUP_SECONDS: Final = 60
+_LIST_KEYS: Final = {kind: f"{kind}_mtok" for kind in TokenKind} | {
+    TokenKind.CACHE_READ_AUDIO: "cache_audio_read_mtok",
+    TokenKind.REASONING: "output_reasoning_mtok",
+}
+# Bedrock: a region or `global`, the maker, the model and its version, alone or as the end of an ARN.
+_BEDROCK: Final = re.compile(
+    r"(?:^|[/:])((?:[a-z]{2,6}(?:-gov)?\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen|writer)\..+)$"
+)
 
 
 def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
@@ -25,25 +37,65 @@ def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
     except (OSError, subprocess.SubprocessError):
         return {}
     listed = json.loads(process.stdout)
-    return {model: None if price is None else ModelPrice(*price) for model, price in listed.items()}
+    return {
+        model: None if table is None else price_per_million(table, table["window"]) for model, table in listed.items()
+    }
 
 
-def list_price(model: str) -> ModelPrice | None:
-    """Return the list price of a model; None if it has none."""
+def listed_table(model: str) -> dict[str, Any] | None:
+    """Return the price of a model as `price_per_million` reads it, with its context window; None if it has none."""
     try:
-        from genai_prices import Usage, calc_price
-
-        listed = calc_price(Usage(input_tokens=_THOUSAND, output_tokens=_THOUSAND), model)
-        cached = calc_price(Usage(input_tokens=_THOUSAND, cache_read_tokens=_THOUSAND), model)
-    except (ImportError, LookupError):
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
         return None
-    return ModelPrice(
-        float(listed.input_price) / _THOUSAND,
-        float(listed.output_price) / _THOUSAND,
-        listed.model.context_window,
-        float(cached.input_price) / _THOUSAND,
-    )
+    snapshot = get_snapshot()
+    for provider, name in _references(model):
+        try:
+            _, found = snapshot.find_provider_model(name, None, provider, None)
+        except LookupError:
+            continue
+        prices = found.get_prices(datetime.now(UTC))
+        tiered = (getattr(price, "tiers", ()) for price in vars(prices).values())
+        starts = sorted({tier.start for tiers in tiered for tier in tiers})
+        table = _rates(prices, 0)
+        if "input" in table:  # models that are charged by the second or the page have none
+            tiers = [{"above": start, **_rates(prices, start + 1)} for start in starts]
+            return {**table, "tiers": tiers, "window": found.context_window}
+    return None
+
+
+def _references(model: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the providers and names under which the list may have a model, the most specific first.
+
+    Clouds name a model otherwise than its maker, and Bedrock has prices of its own: `us.anthropic.claude-…-v1:0`,
+    `vertex_ai/claude-…@20250929`, `azure/gpt-4o`, `anthropic/claude-…` of OpenRouter, `models/gemini-…`.
+    """
+    if bedrock := _BEDROCK.search(model.lower()):
+        yield "aws", bedrock[1]
+    yield None, model
+    prefix, slash, rest = model.partition("/")
+    if slash:
+        yield prefix, rest
+        yield "openrouter", rest if prefix == "openrouter" else model
+    bare = re.sub(r"^(?:.*/)?(?:[a-z-]+\.)*(.+?)(?:-v\d+(?::\d+)?)?$", r"\1", model.lower())
+    yield None, model.rpartition("/")[2]
+    yield None, bare
+
+
+def _rates(prices: object, prompt: int) -> dict[str, float]:
+    """Return the US dollars for a million tokens of each kind, for a prompt of this many tokens."""
+    found = {kind: getattr(prices, key, None) for kind, key in _LIST_KEYS.items()}
+    rates = {str(kind): float(_at(price, prompt)) for kind, price in found.items() if price is not None}
+    return {"output": 0.0, **rates}  # embeddings have no output
+
+
+def _at(price: Any, prompt: int) -> Any:
+    """Return a price of the list at a prompt size: the last tier that begins below it, for the whole prompt."""
+    tiers = getattr(price, "tiers", None)
+    if tiers is None:
+        return price
+    return next((tier.price for tier in reversed(tiers) if prompt > tier.start), price.base)
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps({model: list_price(model) for model in json.load(sys.stdin)}))
+    sys.stdout.write(json.dumps({model: listed_table(model) for model in json.load(sys.stdin)}))

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
-from rung.core.domain.token_counts import cached_tokens
+from rung.core.domain.usage_formats import anthropic_usage, chat_usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.core.domain.request import Request
+    from rung.core.domain.usage import Usage
 
 TIMEOUT_SECONDS: Final = 300.0
 DEFAULT_MAX_TOKENS: Final = 4_096  # if the request has no limit and the API requires one
@@ -32,11 +33,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class MeteredAnswer(NamedTuple):
-    """Text of a response, and the input and output tokens that the provider charges; `cached` of the input were cached."""
+    """Text of a response, and the tokens that the provider charges."""
 
     text: str
-    tokens: tuple[int, int]
-    cached: int = 0
+    usage: Usage
 
 
 class ProviderClient(NamedTuple):
@@ -63,10 +63,8 @@ class ProviderClient(NamedTuple):
                 body.setdefault("max_completion_tokens", request.max_tokens)
             path, headers = "/v1/chat/completions", {"authorization": f"Bearer {self.key}"}
         answer = self._post(path, body, headers)
-        usage = answer.get("usage")
-        return MeteredAnswer(
-            _text(answer, self.wire), _tokens(answer), cached_tokens(usage if isinstance(usage, dict) else {})
-        )
+        read, usage = anthropic_usage if self.wire == "anthropic" else chat_usage, answer.get("usage")
+        return MeteredAnswer(_text(answer, self.wire), read(usage if isinstance(usage, dict) else {}))
 
     def _post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         url = self.url.rstrip("/").removesuffix("/v1") + path
@@ -106,18 +104,6 @@ def _text(answer: Any, wire: str) -> str:
         raise AttemptError(
             "the answer has no text", finding="malformed_output", output=clip(str(answer), 500)
         ) from None
-
-
-def _tokens(answer: Any) -> tuple[int, int]:
-    """Return the tokens of a response, under the names of either API."""
-    usage = answer.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-
-    def total(*names: str) -> int:
-        return sum(count for name in names if isinstance(count := counts.get(name), int))
-
-    tokens_in = total("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "prompt_tokens")
-    return tokens_in, total("output_tokens", "completion_tokens")
 
 
 def from_environment() -> list[ProviderClient]:

@@ -159,7 +159,7 @@ def read_exception(
     return Evidence(
         text=text,
         status=status_of(error, response),
-        code=code or _text_attribute(error, "code") or _text_attribute(error, "type"),
+        code=code or _text_attribute(error, "code") or _text_attribute(error, "type") or _code_in_headers(headers),
         provider=provider,
         headers=headers,
         exceptions=tuple(_class_names(type(error))),
@@ -254,7 +254,7 @@ def _from_mapping(facts: Mapping[object, object]) -> Evidence:
     return Evidence(
         _field_text(get("body")) or _field_text(get("message")),
         status if type(status) is int else int_or_none(status),
-        code[:CODE_LIMIT] if isinstance(code, str) else "",
+        code[:CODE_LIMIT] if code and isinstance(code, str) else _code_in_headers(kept_headers),
         provider[:CODE_LIMIT] if isinstance(provider, str) else "",
         kept_headers,
         (raised[:CODE_LIMIT],) if isinstance(raised, str) and raised else (),
@@ -387,7 +387,14 @@ def headers_of(*holders: object) -> Mapping[str, str]:
 # Headers that help to classify a failure or to time its retry. Cookies and keys must never be stored.
 _is_diagnostic: Final = re.compile(
     r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$|^x-codex-.*(?:percent|reset)|^x-quota-snapshot"
+    r"|^x-amzn-errortype$"
 ).search
+
+
+def _code_in_headers(headers: Mapping[str, str]) -> str:
+    """Return the error code of AWS, such as ThrottlingException: its body may only have a message."""
+    code = headers.get("x-amzn-errortype", "") if headers else ""
+    return code.partition(":")[0].rpartition("#")[2] if code else ""
 
 
 def diagnostic_headers(headers: Any) -> Mapping[str, str]:

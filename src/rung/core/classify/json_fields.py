@@ -118,6 +118,8 @@ def _read_code(facts: Facts, name: str, value: str) -> None:
         facts.codes.add("content_filter")  # any block reason means that the content was blocked
     if len(value) <= _MAX_CODE_CHARS:
         facts.codes.add(value.lower())
+        if name == "__type":
+            facts.codes.add(value.rpartition("#")[2].lower())  # AWS names the service before the code
         if facts.status is None and name in _STATUS_FIELDS:
             facts.status = http_status(value)
 

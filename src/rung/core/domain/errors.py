@@ -47,6 +47,7 @@ Signals inside one package, never seen by a caller:
     HookTimeout                  hooks/crash_log: a hook's time limit
     ApiProblem                   service/problems: becomes an HTTP error response
     UsageError                   cli/group: becomes one line on stderr and exit code 2
+    Refusal                      cli/retry/option: nothing was done; becomes one line on stderr and exit code 4
     HttpError, InvalidRequest    testing: scripted errors, and requests that the fake provider rejects
 
 Errors of other libraries are mapped where they enter: SQLite and PostgreSQL in the store's connections, SDKs in the

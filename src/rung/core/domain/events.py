@@ -39,7 +39,8 @@ class Option(NamedTuple):
 class Repeat(NamedTuple):
     """Decision: wait, then send the unchanged request again.
 
-    `until`: the end of patience with a failing service; with `parked`, the time at which a limit reopens.
+    `until`: the end of patience with a failing service; with `parked`, the time at which a limit reopens. `other_key`: the
+    attempt is made with another key of the same upstream.
     """
 
     rung: int
@@ -48,6 +49,7 @@ class Repeat(NamedTuple):
     skipped: tuple[Skip, ...] = ()
     until: float | None = None
     parked: bool = False
+    other_key: bool = False
 
 
 class Change(NamedTuple):
@@ -116,6 +118,7 @@ class IncidentContext(NamedTuple):
     rungs: tuple[str, ...] = ()  # names of the ladder's rungs: events hold only their indexes
     project: str = ""
     session: str = ""
+    tries: tuple[int, ...] = ()  # how often each rung may be tried, by the policy
 
 
 class Opened(NamedTuple):

@@ -177,7 +177,8 @@ class Evidence(NamedTuple):
     `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed,
     `step` that of the step of the work. `final` says that nothing may be tried again: a guard refused the attempt, or a
     check could not run. `silence` are the seconds without content before the failure of a streamed call. `progress` says
-    whether the attempt added to the streamed answer; None if that is not known.
+    whether the attempt added to the streamed answer; None if that is not known. `key` names the key that the attempt was
+    made with, `spare_keys` says how many others of the same upstream are usable now and untried.
     """
 
     text: str = ""
@@ -204,6 +205,8 @@ class Evidence(NamedTuple):
     final: bool = False
     silence: float = 0.0
     progress: bool | None = None
+    key: str = ""
+    spare_keys: int = 0
 
 
 class Failure(NamedTuple):

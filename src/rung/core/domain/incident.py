@@ -22,6 +22,11 @@ _EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
 SHORT_LIMIT_SECONDS: Final = 90.0  # a reset that has just passed is read as one a minute ahead
 
 
+def _asks_for_approval(decision: ev.Decision) -> bool:
+    """Whether a decision asks for leave to hand over: nothing is done until a person gives it."""
+    return isinstance(decision, ev.Ask) and bool(decision.model or decision.agent)
+
+
 class Incident:
     """State of a recovery. Only `fold` changes it; incidents are equal if they folded the same events.
 
@@ -61,7 +66,8 @@ class Incident:
     retries: Mapping[int, int] = _EMPTY  # retries by rung since the last climb
     waits: int = 0  # for a failing service to come back
     probes: int = 0  # attempts after those waits
-    attempts_elsewhere: int = 0  # made before the last handover, without probes
+    key_switches: int = 0  # attempts with another key, made at once
+    attempts_elsewhere: int = 0  # made before the last handover, without probes and other keys
     patient_until: float | None = None  # the end of those waits
     parks: int = 0  # until a limit reopens
     short_parks: int = 0  # the last ones in a row whose limit named no time, or one at hand
@@ -114,8 +120,8 @@ class Incident:
 
     @property
     def retries_of_model(self) -> int:
-        """Return how often the current model or agent was asked again, in whatever form; probes do not count."""
-        return max(0, self.attempts - self.probes - self.attempts_elsewhere - 1)
+        """Return how often the current model or agent was asked again, in whatever form; probes and other keys do not count."""
+        return max(0, self.attempts - self.probes - self.key_switches - self.attempts_elsewhere - 1)
 
     @property
     def handed_over(self) -> bool:
@@ -209,6 +215,9 @@ class Incident:
                 self._park(event.at, decision.until)
             else:
                 self._wait_for_service(decision)
+        elif isinstance(decision, ev.Repeat) and decision.other_key:
+            self.key_switches += 1
+            return  # another key of the same upstream and model: no try of a rung
         elif isinstance(decision, ev.Repeat):
             if self.failure is not None and self.failure.rule == PROCESS_DEATH_RULE:
                 return  # the attempt did not fail: no try is used
@@ -223,7 +232,7 @@ class Incident:
                 self.rung = rung
                 self.entered_at = {**self.entered_at, rung: event.at}
             self._count_try(decision)
-        if not self.path or self.path[-1] < rung:
+        if (not self.path or self.path[-1] < rung) and not _asks_for_approval(decision):
             self.path = (*self.path, rung)
 
     def _wait_for_service(self, decision: ev.Repeat) -> None:
@@ -295,14 +304,14 @@ class Incident:
         """Count a try of the decision's rung. A request for approval is not a try: the handover after it is."""
         if isinstance(decision, ev.Ask):
             self.last_question = decision
-            if decision.model or decision.agent:
+            if _asks_for_approval(decision):
                 return
         elif isinstance(decision, ev.HandOver):
             self.resumed_elsewhere = self.failure is not None and is_resumable(self.failure)
             self.models |= {decision.model}
             self.agents |= {decision.agent}
             self.handover_rungs |= {decision.rung}
-            self.attempts_elsewhere = self.attempts - self.probes
+            self.attempts_elsewhere = self.attempts - self.probes - self.key_switches
         if not isinstance(decision, ev.Finish):
             self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
             self.active_decision = decision

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 _NUMBER: Final = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,12})"
 # The two orders in which providers state the numbers.
@@ -75,13 +72,3 @@ def exceeds_rate_limit(text: str) -> bool:
 
 def _to_int(number: str) -> int:
     return int(number.replace(",", "").replace("_", ""))
-
-
-def cached_tokens(usage: Mapping[str, Any]) -> int:
-    """Return the input tokens of a provider's usage object that were read from its cache; 0 if it does not say."""
-    details = (usage.get(name) for name in ("prompt_tokens_details", "input_tokens_details"))
-    counts = [
-        usage.get("cache_read_input_tokens"),
-        *(each.get("cached_tokens") for each in details if isinstance(each, dict)),
-    ]
-    return max((count for count in counts if isinstance(count, int)), default=0)

@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.policy.spend_estimates import ModelPrice, estimated_tokens
+from rung.core.domain.usage import Usage
+from rung.core.policy.spend_estimates import estimated_tokens
+
+if TYPE_CHECKING:
+    from rung.core.policy.model_prices import ModelPrice
 
 ANSWER_TOKENS: Final = 1_000  # output of a call, where nothing is known about the session's answers
+_COLD_CACHE: Final = "the first call on another model reads nothing from a cache"
+_SMALL_DOLLARS: Final = 0.05  # a cold cache that costs no more is not worth a wait on another model
 
 
 class SessionUsage(NamedTuple):
-    """Calls and tokens of a session so far. `cached` of the input tokens were read from the provider's cache."""
+    """Calls and tokens of a session so far.
+
+    Of the input tokens, `cached` were read from the provider's cache and `written` were written to it, of these
+    `written_1h` for an hour.
+    """
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cached: int = 0
+    written: int = 0
+    written_1h: int = 0
+
+    @classmethod
+    def of(cls, usage: Usage) -> SessionUsage:
+        """Return the usage of one call."""
+        return cls(1, usage.prompt, usage.output, usage.cache_read, usage.cache_write, usage.cache_write_1h)
 
     def plus(self, other: SessionUsage) -> SessionUsage:
         """Return both together."""
         return SessionUsage(*(one + more for one, more in zip(self, other, strict=True)))
 
+    @property
+    def cache_share(self) -> float | None:
+        """Share of the input tokens that came from the cache, 0 to 1; None without input."""
+        return self.cached / self.tokens_in if self.tokens_in > 0 else None
+
     def cost_per_call(self, price: ModelPrice) -> float:
-        """Return the US dollars of an average call at this price."""
-        fresh = self.tokens_in - self.cached
-        cached_price = price.input if price.cached is None else price.cached
-        return (fresh * price.input + self.cached * cached_price + self.tokens_out * price.output) / self.calls
+        """Return the US dollars of an average call at this price, with the session's share from the cache."""
+        return price.cost(self._mean_call(self.cached, self.written, self.written_1h))
+
+    def cold_cost(self, price: ModelPrice) -> float:
+        """Return the US dollars of an average call on a model whose cache has nothing of the session.
+
+        What the session has in a cache is written to that of the model, if its provider charges for that.
+        """
+        if price.cache_write is None:
+            return price.cost(self._mean_call(0, 0, 0))
+        cacheable = self.cached + self.written
+        hourly = cacheable * self.written_1h // self.written if self.written else 0
+        return price.cost(self._mean_call(0, cacheable, hourly))
+
+    def _mean_call(self, cached: int, written: int, written_1h: int) -> Usage:
+        counts = (self.tokens_in - cached - written, self.tokens_out, cached, written, written_1h)
+        fresh, output, read, write, hourly = (round(max(0, count) / self.calls) for count in counts)
+        return Usage(input=fresh, output=output, cache_read=read, cache_write=write, cache_write_1h=hourly)
 
     def describe(self) -> str:
         """Return the average call as text."""
@@ -61,9 +97,10 @@ def estimate_call(
     `mean_dollars`: what a call of the session has cost so far, 0 if unknown. `size`: bytes of the request, 0 if unknown.
     """
     if usage.calls and target.price is not None:
-        total = usage.cost_per_call(target.price)
+        is_cold = current.name != target.name and usage.cached + usage.written > 0
+        total = usage.cold_cost(target.price) if is_cold else usage.cost_per_call(target.price)
         now = usage.cost_per_call(current.price) if current.price is not None else mean_dollars or current.listed
-        return _estimate(total, now, f"{usage.describe()}, at list prices")
+        return _estimate(total, now, f"{usage.describe()}, at list prices{f'; {_COLD_CACHE}' if is_cold else ''}")
     ratio = _ratio(current, target)
     if mean_dollars and ratio is not None:
         return _estimate(mean_dollars * ratio, mean_dollars, "the session's average cost, scaled by the models' prices")
@@ -79,6 +116,18 @@ def estimate_call(
     else:
         missing = "no usage of this session is recorded"
     return CostEstimate(None, None, missing)
+
+
+def returns_at_once(usage: SessionUsage, own: ModelPrice | None, fallback: ModelPrice | None) -> bool:
+    """Whether a session on a fallback goes back to its own model as soon as that one works again.
+
+    The own model has to read the conversation without its cache, while the fallback has it. That is worth it at once
+    where the fallback costs more per call, where the cold cache costs little, and where nobody knows the costs.
+    """
+    if not usage.calls or own is None or fallback is None:
+        return True
+    here, there = usage.cost_per_call(fallback), usage.cost_per_call(own)
+    return here > there or usage.cold_cost(own) - there <= _SMALL_DOLLARS
 
 
 def _estimate(total: float, now: float, basis: str) -> CostEstimate:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from rung.core.policy.model_prices import DEFAULT_WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from rung.core.policy.model_prices import ModelPrice
 
 BYTES_PER_TOKEN: Final = 4  # of text, on average; no tokenizer makes more than one token of a byte
-DEFAULT_WINDOW: Final = 1_000_000  # input tokens of a model whose context window is unknown
 DEFAULT_OUTPUT: Final = 128_000  # output tokens of a call without a limit on a model that is not listed
 _TOKENS_PER_SECOND: Final = 100  # that a model generates unseen, for example while it reasons
 # A request that refers to content which the provider has stored can be as large as the context window.
-_STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt")
+_STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt", "cachedContent", "cached_content")
+_CANDIDATE_COUNTS: Final = ("candidateCount", "candidate_count")
 _DEARER_OPTIONS: Final = (("service_tier", "priority"), ("speed", "fast"))
-
-
-class ModelPrice(NamedTuple):
-    """US dollars per input token and per output token, and the context window in tokens if it is known.
-
-    `cached`: US dollars per input token that is read from the provider's cache; None if it is unknown.
-    """
-
-    input: float
-    output: float
-    window: int | None = None
-    cached: float | None = None
-
-    def cost(self, tokens: tuple[int, int]) -> float:
-        """Return the US dollars of input and output tokens. A count below zero is no refund."""
-        return max(0, tokens[0]) * self.input + max(0, tokens[1]) * self.output
-
-
-def highest_price(prices: Sequence[ModelPrice]) -> ModelPrice:
-    """Return a price that is as high as each of these, for a request that several models may answer."""
-    if len(prices) == 1:
-        return prices[0]
-    windows = [price.window or DEFAULT_WINDOW for price in prices]
-    return ModelPrice(max(price.input for price in prices), max(price.output for price in prices), max(windows))
+_LONG_CONTEXT: Final = "context-1m"  # beta of Anthropic: a window of a million tokens, at the price of its tier
 
 
 def named_models(model: str, body: Mapping[str, Any]) -> list[str]:
@@ -58,19 +39,39 @@ def unpriced_option(body: Mapping[str, Any]) -> str:
     return ""
 
 
+def asks_long_context(body: Mapping[str, Any], betas: str = "") -> bool:
+    """Return whether a request asks for a longer context window than its model has: by its `anthropic-beta` header or body."""
+    return _LONG_CONTEXT in f"{betas} {body.get('anthropic_beta')} {body.get('betas')}"
+
+
 def token_bound(
-    body: dict[str, Any], size: int, limit: int | None, price: ModelPrice, max_output: int | None = None
+    body: Mapping[str, Any],
+    size: int,
+    limit: int | None,
+    price: ModelPrice,
+    max_output: int | None = None,
+    betas: str = "",
 ) -> tuple[int, int]:
     """Return the most input and output tokens that a request can use.
 
-    `size` is its body's length in bytes, `limit` its own output limit, `max_output` the model's.
+    `size` is its body's length in bytes, `limit` its own output limit, `max_output` the model's, `betas` its
+    `anthropic-beta` header.
     """
     window = price.window or DEFAULT_WINDOW
+    if asks_long_context(body, betas):
+        window = max(window, DEFAULT_WINDOW)
     is_stored = any(body.get(name) for name in _STORED_INPUT)
-    choices = body.get("n")
-    count = choices if isinstance(choices, int) and choices > 1 else 1
+    count = _choices(body)
     output = limit if limit is not None and limit > 0 else max_output or DEFAULT_OUTPUT
     return (window if is_stored else min(size, window)), output * count
+
+
+def _choices(body: Mapping[str, Any]) -> int:
+    """Return the number of answers that a request asks for. Gemini's API has two spellings of it."""
+    configs = [body.get(name) for name in ("generationConfig", "generation_config")]
+    found = [body.get("n")]
+    found += [config.get(name) for config in configs if isinstance(config, dict) for name in _CANDIDATE_COUNTS]
+    return max([1, *(count for count in found if isinstance(count, int))])
 
 
 def estimated_tokens(size: int) -> int:

@@ -19,13 +19,21 @@ _TOOL: Final = Phase.TOOL
 
 
 def breaker_verdict(failure: Failure) -> CallVerdict:
-    """Return the breaker verdict of a failure. A tool error or a fault of the caller is neutral."""
+    """Return the breaker verdict of a failure.
+
+    A tool error or a fault of the caller is neutral, and so is a limit of one key while others are usable.
+    """
+    if failure.evidence.spare_keys:
+        return _NEUTRAL
     return _BAD if failure.kind in PROVIDER_KINDS and failure.evidence.phase is not _TOOL else _NEUTRAL
 
 
 def opens_circuit(failures: Iterable[Failure]) -> bool:
     """Return whether a call that was handed over after these failures opens its circuit, if nobody succeeds on it.
 
-    A timeout does not: a slow model is not down.
+    A timeout does not: a slow model is not down. A limit of one key among several does not.
     """
-    return any(is_passing(failure) and failure.kind is not Kind.TIMEOUT for failure in failures)
+    return any(
+        is_passing(failure) and failure.kind is not Kind.TIMEOUT and not failure.evidence.spare_keys
+        for failure in failures
+    )

@@ -3,14 +3,16 @@
 1. If a cap of the incident (attempts, time, dollars) is reached, the incident ends. No rung and no answer exceeds it.
 2. If the failure is final (a guard refused the attempt, or a check could not run), the incident ends. So it does if the
    policy disables retrying: one attempt, no other model, no wait.
-3. If the policy's number of retries before an escalation is reached, another model takes over (`escalate_after`).
-4. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
+3. If the failure is about the key of the attempt and another one is usable, the request is sent again with that one, at
+   once. It is an attempt like any other, but no try of a rung.
+4. If the policy's number of retries before an escalation is reached, another model takes over (`escalate_after`).
+5. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
    provided that the rung applies now and needs no approval.
-5. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
+6. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
    are available again after every climb, as long as the current rung has time left.
-6. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
+7. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons.
-7. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
+8. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
    (`patience`). The ladder stays where it is: after each wait, a rung that can help is taken again.
 """
 
@@ -32,6 +34,7 @@ from rung.core.recovery.handover import (
     next_model,
     used_by_session,
 )
+from rung.core.recovery.key_switch import may_switch_key, switch_key
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
@@ -68,6 +71,8 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
         return _finish(policy, f"{reached}; last error: {failure.headline()}", ())
     if failure.evidence.final or policy.is_off:
         return _finish(policy, failure.headline(), ())
+    if may_switch_key(incident, failure):
+        return switch_key(incident, failure, policy)
     failure = _root_failure(incident, failure)
     entry = ladder.entry_index(failure)
     decision = None

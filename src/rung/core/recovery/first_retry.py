@@ -41,7 +41,7 @@ class FirstRetryCache:
         evidence = failure.evidence
         if failure.retry_after is not None or evidence.output_started or evidence.side_effects or not self._is_usable:
             return None
-        if evidence.final or evidence.tool in self._policy.tools.tables:
+        if evidence.final or evidence.spare_keys or evidence.tool in self._policy.tools.tables:
             return None
         key = (
             failure.kind,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
     from rung.core.domain.request import Request
-    from rung.core.policy.policy import Policy
+    from rung.core.policy.policy import Model, Policy
 
 _SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
 # Failures of an account: only an agent with another account can help.
@@ -125,6 +125,9 @@ def _target(incident: Incident, failure: Failure, policy: Policy, rung: Rung) ->
         is_known = policy.same_account is not None
         if is_known and by_agent is not None:
             return by_agent
+        elsewhere = _model_of_another_account(incident, policy)
+        if elsewhere is not None and rung.action is not Action.ESCALATE:
+            return elsewhere, request.agent
         if failure.kind is not Kind.QUOTA_EXHAUSTED:
             return None  # another model, or another agent of the same account, has the same key
     if failure.kind is Kind.CAPABILITY_MISMATCH:
@@ -138,6 +141,15 @@ def _agent_of_another_account(incident: Incident, request: Request, policy: Poli
     if shared is None:
         shared = policy.agents if request.model else ()
     return next((name for name in policy.agents if name not in incident.agents and name not in shared), None)
+
+
+def _model_of_another_account(incident: Incident, policy: Policy) -> str | None:
+    """Return the next model of a provider that is known to have another account."""
+    shared = policy.same_account
+    if shared is None:
+        return None
+    untried = (model for model in policy.models if model.name not in incident.models)
+    return next((model.name for model in untried if model.provider and model.provider not in shared), None)
 
 
 def next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str | None:
@@ -154,3 +166,13 @@ def next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung)
     if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:
         return None
     return below[-1] if below else None
+
+
+def with_enough_room(models: tuple[Model, ...], own: str, tokens: int) -> tuple[Model, ...]:
+    """Return the models whose context window has room for a request of this many tokens.
+
+    If that leaves no other model than the own one, all are returned: a request that is compacted for a smaller window is
+    better than none.
+    """
+    fitting = tuple(model for model in models if not model.window or model.window > tokens)
+    return fitting if any(model.name != own for model in fitting) else models

@@ -82,6 +82,6 @@ def _seconds(number: int, policy: Policy, jitter: float, hint: float | None) -> 
         multiplier=max(given.multiplier, MIN_MULTIPLIER),
         cap=max(MAX_WAIT_SECONDS, given.cap),
     )
-    if hint is not None:
+    if hint is not None and hint >= DEFAULT_BASE_SECONDS:  # a shorter one, such as 0, was followed by the retries
         return backoff.wait(number, jitter, hint)
     return backoff.ceiling(retries + number) * (0.5 + jitter / 2)

@@ -16,10 +16,16 @@ _ENDS_OF_TEXT: Final = frozenset(
     }
 )  # fmt: skip
 _OTHER_ENDS: Final = frozenset(
-    {"tool_use", "tool_calls", "tool_call", "function_call", "stop_sequence", "stop_str", "pause_turn", "compaction"}
-)
+    {
+        "tool_use", "tool_calls", "tool_call", "function_call", "stop_sequence", "stop_str", "pause_turn", "compaction",
+        "continuation",  # the client asks Gemini for the rest by a token
+        "language", "other", "too_many_tool_calls", "no_image", "image_other",
+    }
+)  # fmt: skip
 # The server gave up in the middle of the answer.
 _INTERRUPTED: Final = frozenset({"abort", "aborted", "error", "network_error", "insufficient_system_resource"})
+# The model made a mistake that its provider noticed, so that there is no call to reject (Gemini).
+_MISTAKES: Final = frozenset({"malformed_function_call", "malformed_response", "unexpected_tool_call"})
 
 
 def ends_text(reason: str) -> bool:
@@ -38,5 +44,7 @@ def stop_defect(reason: str) -> Evidence | None:
     text = f"the response ended with {reason or 'nothing'}"
     if name in _INTERRUPTED:
         return Evidence(text=text, code=reason, finding=Kind.STREAM_INTERRUPTED, phase=Phase.RESULT)
+    if name in _MISTAKES:
+        return Evidence(text=text, code=reason, finding=Kind.MALFORMED_OUTPUT, phase=Phase.RESULT)
     defect = Evidence(text=text, code=reason, phase=Phase.RESULT)
     return None if reason and classify(defect).kind is Kind.UNKNOWN else defect

@@ -42,13 +42,16 @@ def for_streams(policy: Policy) -> Policy:
 def with_accounts(policy: Policy, same_account: tuple[str, ...]) -> Policy:
     """Return the policy where it is known which agents have the first one's account: the others help if its key is refused.
 
+    `same_account` names agents and providers of models.
+
     A user who says which agents share an account knows better: two keys may belong to one account.
     """
     if policy.same_account is None:
         policy = policy.replace(same_account=same_account)
     shared = policy.same_account or ()
+    others = (*policy.agents, *(model.provider for model in policy.models if model.provider))
     fallback = next((rung.name for rung in policy.ladder.rungs if rung.action is Action.FALLBACK), "")
-    if not fallback or all(name in shared for name in policy.agents):
+    if not fallback or all(name in shared for name in others):
         return policy
     entry = {**policy.ladder.entry, Kind.AUTH_ERROR: fallback, Kind.MISSING_CREDENTIALS: fallback}
     return policy.replace(ladder=replace(policy.ladder, entry=entry))

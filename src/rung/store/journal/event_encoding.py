@@ -44,7 +44,7 @@ def encode(event: Event) -> EncodedEvent:
         if encoded is not None and _are_json_floats(event.at, event.seconds, event.dollars):
             return _encode_attempt_failed(event, encoded)
     elif type(event) is Decided and isinstance(event.decision, Repeat) and event.decision[4:] == _NO_WAIT:
-        at, (rung, wait, reason, skipped, _, _) = event.at, event.decision
+        at, (rung, wait, reason, skipped, *_) = event.at, event.decision
         around = _around_wait(rung, reason, skipped)
         if around is not None and _are_json_floats(at, wait):
             body = f'{{"v":{VERSION},"name":"{_DECIDED}","at":{at!r},"decision":{around[0]}{wait!r}{around[1]}}}'
@@ -52,7 +52,7 @@ def encode(event: Event) -> EncodedEvent:
     return _encode_any(event)
 
 
-_NO_WAIT: Final = (None, False)  # `until` and `parked` of a retry
+_NO_WAIT: Final = (None, False, False)  # `until`, `parked` and `other_key` of a retry
 _SUCCEEDED: Final = json_name(AttemptSucceeded)
 _FAILED: Final = json_name(AttemptFailed)
 _DECIDED: Final = json_name(Decided)
@@ -69,7 +69,8 @@ def _are_json_floats(*numbers: float) -> bool:
 def _around_wait(rung: int, reason: str, skipped: tuple[Skip, ...]) -> tuple[str, str] | None:
     """Return the JSON of a repeat decision before and after its wait; None when it needs redaction or clipping."""
     head = _dump({"name": _REPEAT, "rung": rung})
-    tail = _dump({"reason": reason, "skipped": [list(each) for each in skipped], "until": None, "parked": False})
+    rest = dict(zip(Repeat._fields[4:], _NO_WAIT, strict=True))
+    tail = _dump({"reason": reason, "skipped": [list(each) for each in skipped], **rest})
     around = f'{head[:-1]},"wait":', f",{tail[1:]}"
     whole = "0.0".join(around)
     return around if len(whole) <= MAX_TEXT_CHARS and _redact(whole) == whole else None

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 100  # sessions with the most failures, which are examined
 MIN_REPEATS: Final = 3  # of the same failure in a session
-# Attempts that only look whether a service that is waited for is back repeat nothing.
-_PROBE_RUNGS: Final = tuple(sorted(action.value for action in WAITING_ACTIONS))
-_NO_PROBE: Final = f"rung NOT IN ({', '.join('?' * len(_PROBE_RUNGS))})"
 _UNSUCCESSFUL: Final = (Status.PARTIAL.value, Status.BLOCKED.value, Status.FAILED.value)
+_PROBE_RUNGS: Final = tuple(sorted(action.value for action in WAITING_ACTIONS))
+# Attempts that only look whether a service that is waited for is back repeat nothing, and neither do the retries before
+# them, unless the wait ended without success: no other model ends an outage.
+_NO_OUTAGE: Final = f"""rung NOT IN ({placeholders(_PROBE_RUNGS)}) AND NOT EXISTS (
+    SELECT 1 FROM level JOIN incident AS waiting ON waiting.id = level.incident
+     WHERE level.incident = attempt.incident AND level.rung IN ({placeholders(_PROBE_RUNGS)})
+       AND waiting.status NOT IN ({placeholders(_UNSUCCESSFUL)}))"""  # noqa: S608  # our own names
+_NO_OUTAGE_VALUES: Final = (*_PROBE_RUNGS, *_PROBE_RUNGS, *_UNSUCCESSFUL)
 _FIELDS: Final = {"project": "project", "model": "model", "kind": "kind", "session": "session"}
 
 
@@ -38,8 +43,8 @@ class StuckCount(NamedTuple):
 def count_stuck(journal: Database, where: ReportFilter) -> StuckCount:
     """Count the sessions that were stuck in a time range.
 
-    A session is stuck if the same failure ended three of its attempts, probes of a service that is waited for apart, or
-    if a recovery of it ended without success. Failures that no other model ends do not count.
+    A session is stuck if the same failure ended three of its attempts, those of recoveries that wait out an outage
+    apart, or if a recovery of it ended without success. Failures that no other model ends do not count.
     """
     stuck = _repeating(journal, where)
     for session, at in _unsuccessful(journal, where).items():
@@ -55,11 +60,11 @@ def _repeating(journal: Database, where: ReportFilter) -> dict[str, float]:
     """Return the sessions with three attempts that the same failure ended, and when the last did."""
     attempts = sql.ReportSource("attempt", 0, "at", _FIELDS)
     account = sorted(ACCOUNT_KINDS)
-    condition = f"ok = 0 AND session <> '' AND {_NO_PROBE} AND kind NOT IN ({placeholders(account)})"
+    condition = f"ok = 0 AND session <> '' AND {_NO_OUTAGE} AND kind NOT IN ({placeholders(account)})"
     clause, values = attempts.clause(where, condition=condition)
     rows = journal.read(
         f"SELECT session, MAX(at) FROM attempt{clause} GROUP BY session, fingerprint HAVING count(*) >= ?",  # noqa: S608  # our own names
-        [*_PROBE_RUNGS, *account, *values, MIN_REPEATS],
+        [*_NO_OUTAGE_VALUES, *account, *values, MIN_REPEATS],
     )
     return dict(sorted(rows, key=lambda row: float(row[1])))
 
@@ -93,12 +98,12 @@ def stuck_sessions(journal: Database, where: ReportFilter) -> list[StuckSession]
     if not candidates:
         return []
     attempts = sql.ReportSource("attempt", 0, "at", {"model": "model"})
-    condition = f"session IN ({', '.join('?' * len(candidates))}) AND {_NO_PROBE}"
+    condition = f"session IN ({', '.join('?' * len(candidates))}) AND {_NO_OUTAGE}"
     clause, values = attempts.clause(where, condition=condition)
     rows = journal.read(
         f"""SELECT session, fingerprint, MIN(kind), MIN(message), count(*), SUM(seconds), SUM(dollars), MIN(at), MAX(at)
               FROM attempt{clause} GROUP BY session, fingerprint""",  # noqa: S608  # our own names
-        [*(name for name, _ in candidates), *_PROBE_RUNGS, *values],
+        [*(name for name, _ in candidates), *_NO_OUTAGE_VALUES, *values],
     )
     stuck = _worst(rows, dict(candidates), where.kind)
     return sorted(stuck, key=lambda row: (-row.score * (row.repeats - 1), row.session))[: where.limit]

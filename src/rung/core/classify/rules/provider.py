@@ -251,10 +251,10 @@ LIMITS: Final = (
             "hourly/daily/weekly/monthly request/requests/message/messages/credit/token/usage limit/quota reached/exceeded/exhausted", "you have/youve reached the limit", "out of * messages",
             "exceeded/reached/used/exhausted your * allowance", "the limits reset", "your limit/limits/quota resets/refreshes/renews",
             "hour/5hour limit reached", "session limit", "free usage exceeded", "out of codex messages", "limite de mensagens", "limit/limits will reset", "reached your daily/monthly * limit/quota", "subscription * expired/inactive/required",
-            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted", "credits have been used",
+            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted", "credits have been used", "prepayment credits",
             "quota * exhausted/used", "account is not active", "free tier * exceeded/exhausted", "余额不足", "欠费",
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "individual quota reached", "no quota", "any credits", "no credits",
-            "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits",
+            "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "trial key", "使用上限", "限额", "key limit exceeded", "monthly included credits", "credits are depleted/exhausted", "out of call volume quota",
         ),
         except_if=("not your usage limit", "not your account limit", "not your plan limit"),  # then it is the service's own
     ),
@@ -295,7 +295,7 @@ ACCESS: Final = (
             "no auth/authentication credentials", "missing * authentication header", "missing authorization header",
             "missing bearer", "environment variable * not set", "api key option must be set", "gcloud * was not found",
             "not logged in", "please log in", "please run login", "login required", "no authentication/authorization header",
-            "requires * api key", "find a secret", "must provide an api key", "could not find * credentials", "credentials could not be found",
+            "requires * api key", "find a secret", "must provide an api key", "could not find * credentials", "credentials could not be found", "unregistered callers",
         ),
         output_has=(
             "unable to locate credentials", "could not be found in the keychain", "missing credentials please pass",
@@ -330,7 +330,7 @@ ACCESS: Final = (
         message_has=(
             "invalid/incorrect/wrong/bad api key/keys", "invalid x api key", "invalid * api key", "api key not valid", "api key not found",
             "api key is invalid/expired/disabled/incorrect", "api key * invalid/expired/revoked/disabled/deleted/blocked", "api key provided is",
-            "api key does not have", "api key doesnt have", "authentication fails/failed/failure/error", "security token * invalid/expired",
+            "api key * reported as leaked", "api key does not have", "api key doesnt have", "authentication fails/failed/failure/error", "security token * invalid/expired",
             "token expired", "token is/has expired", "expired token", "invalid token/bearer/credentials/authentication",
             "oauth * not allowed", "oauth token", "not authenticated", "bad credentials", "could not validate credentials",
             "token * revoked/invalid", "key * revoked", "signature we calculated does not match",
@@ -390,7 +390,9 @@ ACCESS: Final = (
         kind=Kind.PERMISSION_DENIED,
         why="The key is valid, but its owner lacks the required role.",
         example=Evidence(status=403, provider="vertex", text="Permission 'x.predict' denied on resource '//x'"),
+        code=("accessdeniedexception",),
         message_has=(
+            "lacks the required data action",
             "denied on resource", "is not authorized to perform", "missing permissions", "lacks * permission", "insufficient permissions",
             "operation/action/method is not allowed/permitted", "operation/action not allowed/permitted", "not accessible by integration",
         ),
@@ -607,6 +609,15 @@ REQUEST: Final = (
         exception=("APIUserAbortError", "AbortError", "KeyboardInterrupt", "CancelledError"),
         message_has=("request was aborted", "aborted by user", "cancelled by user", "interrupted by user", "operation was aborted"),
         exit_code=(130,),
+    ),
+    ClassifyRule(
+        id="model-broke",
+        kind=Kind.SERVER_ERROR,
+        retryable=True,
+        why="Bedrock reports with HTTP 424 that the model failed while it processed the request; it is usually transient.",
+        example=Evidence(status=424, code="ModelErrorException", text="The request failed due to an error while processing the model."),
+        code=("modelerrorexception", "modelstreamerrorexception"),
+        status=(424,),
     ),
     ClassifyRule(
         id="service-broke",

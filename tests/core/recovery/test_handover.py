@@ -1,0 +1,64 @@
+"""Handovers to models of other providers: accounts and context windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rung.core.classify.classifier import classify
+from rung.core.domain import events as ev
+from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.incident import Incident
+from rung.core.domain.ladder import Action
+from rung.core.domain.request import Request
+from rung.core.policy.parser import parse_policy
+from rung.core.policy.policy import Model
+from rung.core.recovery.handover import hand_over, with_enough_room
+from rung.core.recovery.stream_rules import with_accounts
+
+MODELS = ["claude", {"name": "other/gpt", "provider": "other"}]
+
+
+def handed_over(kind: Kind, same_account: tuple[str, ...], **settings: Any) -> ev.Decision | None:
+    """Return the handover of a call on `claude` that failed in this way."""
+    policy = parse_policy({"ladder": "call", "models": MODELS, **settings})
+    policy = with_accounts(policy, same_account)
+    failure = classify(Evidence(text="refused", finding=kind))
+    incident = Incident.of(
+        [
+            ev.Opened(0.0, "i", ev.IncidentContext("call", "default"), Request(model="claude", agent="own")),
+            ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=False),
+        ]
+    )
+    index = next(n for n, rung in enumerate(policy.ladder.rungs) if rung.action is Action.FALLBACK)
+    return hand_over(incident, failure, policy, index, [])
+
+
+@pytest.mark.parametrize("kind", [Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS])
+def test_a_model_of_another_account_helps(kind: Kind) -> None:
+    """A refused key or an exhausted account does not matter to a provider that has another account."""
+    decision = handed_over(kind, ("own",))
+    assert isinstance(decision, ev.HandOver)
+    assert decision.model == "other/gpt"
+
+
+@pytest.mark.parametrize("kind", [Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR])
+def test_a_model_of_the_same_account_does_not_help(kind: Kind) -> None:
+    """A more expensive model of the account that is exhausted or refused is not asked."""
+    assert handed_over(kind, ("own", "other")) is None
+
+
+def test_a_refused_key_enters_at_the_fallback_if_another_account_is_left() -> None:
+    """The entry of a refused key is the fallback rung, where a model of another account is configured."""
+    policy = parse_policy({"ladder": "call", "models": MODELS})
+    assert with_accounts(policy, ("own",)).ladder.entry[Kind.AUTH_ERROR] == "fallback"
+    assert with_accounts(policy, ("own", "other")).ladder.entry == policy.ladder.entry
+
+
+def test_models_with_enough_room_come_alone() -> None:
+    """A model whose window is too small is left out while another one has room; else it is better than none."""
+    own, small, large = Model(name="own"), Model(name="small", window=1_000), Model(name="large", window=9_000)
+    assert with_enough_room((own, small, large), "own", 5_000) == (own, large)
+    assert with_enough_room((own, small), "own", 5_000) == (own, small)
+    assert with_enough_room((own, small, large), "own", 500) == (own, small, large)
