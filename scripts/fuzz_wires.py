@@ -18,19 +18,20 @@ with atheris.instrument_imports():
     from rung.adapters.errors.sse import read_event
     from rung.core.conversation.compaction import compact_messages
     from rung.wires.anthropic_stream import AnthropicStream
+    from rung.wires.gemini_stream import GeminiStream
     from rung.wires.openai_chat_stream import ChatStream
     from rung.wires.openai_responses_stream import ResponsesStream
-    from rung.wires.registry import CHAT, MESSAGES, RESPONSES
+    from rung.wires.registry import CHAT, GEMINI, MESSAGES, RESPONSES
     from rung.wires.sse import EventReader
 
-STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
-WIRES = (MESSAGES, CHAT, RESPONSES)
+STREAMS = (AnthropicStream, ChatStream, ResponsesStream, GeminiStream)
+WIRES = (MESSAGES, CHAT, RESPONSES, GEMINI)
 
 
 def fuzz_one_input(data: bytes) -> None:
     """Parse the bytes as a stream in two chunks, as a second attempt of that stream, and as a request body."""
     provider = atheris.FuzzedDataProvider(data)
-    wire, split = provider.ConsumeIntInRange(0, 2), provider.ConsumeIntInRange(0, 400)
+    wire, split = provider.ConsumeIntInRange(0, 3), provider.ConsumeIntInRange(0, 400)
     payload = provider.ConsumeBytes(provider.remaining_bytes())
     stream = STREAMS[wire]()
     stream.begin_attempt()

@@ -7,6 +7,10 @@ from typing import Any
 
 from tests.gateway.behind import Got
 
+GEMINI_PATHS = {
+    False: "/v1beta/models/small:generateContent",
+    True: "/v1beta/models/small:streamGenerateContent?alt=sse",
+}
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
@@ -50,6 +54,8 @@ def events_of(text: str) -> list[tuple[str, str]]:
 
 def streamed(wire: str, text: str) -> Got:
     """What a stream says, if it says it as it must."""
+    if wire == "gemini":
+        return _gemini(text)
     events = events_of(text)
     parsed: list[tuple[str, Any]] = []
     for name, data in events:
@@ -73,7 +79,34 @@ def whole(wire: str, body: Any) -> Got:
         calls = [call["function"]["arguments"] for call in choice["message"].get("tool_calls") or ()]
         content = "".join(choice["message"].get(name) or "" for name in ("content", "refusal"))
         return Got(content, choice["finish_reason"], calls, body["usage"]["completion_tokens"])
+    if wire == "gemini":
+        return _of_contents([body])
     return _of_response(body)
+
+
+def _gemini(text: str) -> Got:
+    """Chunks of one response: each has the same id, the last the finish reason. An error is a line of JSON without `data:`."""
+    text = text.replace("\r\n", "\n")  # both are allowed
+    blocks = [block for block in text.split("\n\n") if block]
+    if blocks and not blocks[-1].startswith("data: "):
+        raise ErrorEvent(json.loads(blocks[-1])["error"]["message"])
+    chunks = [json.loads(data) for _, data in events_of(text)]
+    need(len(chunks) == len(blocks), "something that is no chunk")
+    need(len({chunk.get("responseId") for chunk in chunks}) == 1, "several ids in one response")
+    reasons = [each.get("finishReason") for chunk in chunks for each in chunk.get("candidates", ())]
+    need(not any(reasons[:-1]), "chunks after a finishReason")
+    return _of_contents(chunks)
+
+
+def _of_contents(chunks: list[Any]) -> Got:
+    candidates = [each for chunk in chunks for each in chunk.get("candidates", ())]
+    parts = [part for each in candidates for part in each.get("content", {}).get("parts", ())]
+    blocked = any(chunk.get("promptFeedback", {}).get("blockReason") for chunk in chunks)
+    reason = candidates[-1].get("finishReason", "") if candidates else "content_filter" * blocked
+    need(reason, "no finishReason")
+    text = "".join(part.get("text", "") for part in parts if not part.get("thought"))
+    calls = [json.dumps(part["functionCall"].get("args", {})) for part in parts if "functionCall" in part]
+    return Got(text, reason.lower(), calls, chunks[-1]["usageMetadata"].get("candidatesTokenCount", 0))
 
 
 def _messages(events: list[tuple[str, Any]]) -> Got:

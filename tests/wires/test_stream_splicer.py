@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rung.wires.anthropic_stream import AnthropicStream
+from rung.wires.gemini_stream import GeminiStream
 from rung.wires.openai_chat_stream import ChatStream
 from rung.wires.openai_responses_stream import ResponsesStream
 
 if TYPE_CHECKING:
     from rung.wires.stream_splicer import StreamSplicer
 
-STREAMS = (AnthropicStream, ChatStream, ResponsesStream)
+STREAMS = (AnthropicStream, ChatStream, ResponsesStream, GeminiStream)
 
 
 def event(name: str, **data: Any) -> bytes:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
+from rung.wires.anthropic_turns import without_thinking_settings
 from rung.wires.overlap import without_overlap
 from rung.wires.tool_arguments import invalid_call
-from rung.wires.wire_json import INCOMPLETE_MARK, add_usage, int_or_zero, object_field
+from rung.wires.wire_json import INCOMPLETE_MARK, add_usage, object_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ def with_model(body: Body, model: str) -> Body:
         "messages": repair_history([_without_thinking(message) for message in history(body)]),
     }
     if _is_mid_turn(body):
-        changed.pop("thinking", None)  # the API rejects thinking in the middle of a turn that started without it
+        return without_thinking_settings(changed)  # the API rejects them in the middle of a turn that began without
     return changed
 
 
@@ -148,12 +149,6 @@ def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP
     return {"type": "error", "error": {"type": kind, "message": message}}
-
-
-def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the input and output tokens of a usage object."""
-    input_keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(int_or_zero(usage.get(key)) for key in input_keys), int_or_zero(usage.get("output_tokens"))
 
 
 def _join_blocks(before: list[Body], after: list[Body]) -> list[Body]:

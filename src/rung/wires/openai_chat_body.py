@@ -164,11 +164,6 @@ def error_body(status: int, message: str) -> Body:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the input and output tokens of a usage object."""
-    return int_or_zero(usage.get("prompt_tokens")), int_or_zero(usage.get("completion_tokens"))
-
-
 def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
     """Return nothing: requests of this API refer to no earlier response."""
     return {}

@@ -12,7 +12,6 @@ from rung.wires.wire_json import (
     INCOMPLETE_MARK,
     KEEP,
     add_usage,
-    int_or_zero,
     is_tool_arguments,
     object_field,
     object_list,
@@ -205,11 +204,6 @@ def error_body(status: int, message: str) -> Body:
     """Build an error response in the provider's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004  # HTTP
     return {"error": {"message": message, "type": kind, "param": None, "code": _ERROR_TYPES.get(status)}}
-
-
-def token_counts(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the input and output tokens of a usage object."""
-    return int_or_zero(usage.get("input_tokens")), int_or_zero(usage.get("output_tokens"))
 
 
 def _join_items(before: list[Body], after: list[Body]) -> list[Body]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from rung.core.domain.usage_formats import anthropic_usage, chat_usage, gemini_usage, responses_usage
 from rung.wires import (
     anthropic_body,
     anthropic_stream,
+    gemini_body,
+    gemini_stream,
     openai_chat_body,
     openai_chat_stream,
     openai_responses_body,
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.failures import Evidence
+    from rung.core.domain.usage import Usage
     from rung.wires.stream_splicer import StreamSplicer
 
     Body = dict[str, Any]
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 # Upstream types.
 ANTHROPIC: Final = "anthropic"
 OPENAI: Final = "openai"
+GOOGLE: Final = "gemini"
 
 
 class BodyFormat(Protocol):
@@ -51,7 +56,6 @@ class BodyFormat(Protocol):
     def with_references(self, body: Body, find: Callable[[str], Any]) -> Body: ...  # noqa: D102
     def error_body(self, status: int, message: str) -> Body: ...  # noqa: D102
     def allows_empty(self, body: Body) -> bool: ...  # noqa: D102
-    def token_counts(self, usage: Mapping[str, Any]) -> tuple[int, int]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +65,20 @@ class WireFormat:
     name: str
     upstream: str  # upstream type that uses it
     bodies: BodyFormat
+    read_usage: Callable[[Mapping[str, Any]], Usage]
     splice: Callable[..., StreamSplicer]
     replay: Callable[[Body], bytes]  # events of a response that came whole
     ping: bytes
     end_marker: str  # what ends a stream, for messages
+    usage_key: str = "usage"  # of a response
+    has_comments: bool = True  # clients ignore comments in a stream
 
 
 MESSAGES: Final = WireFormat(
     name="messages",
     upstream=ANTHROPIC,
     bodies=anthropic_body,
+    read_usage=anthropic_usage,
     splice=anthropic_stream.AnthropicStream,
     replay=replay.message_events,
     ping=anthropic_stream.AnthropicStream.ping,
@@ -80,6 +88,7 @@ CHAT: Final = WireFormat(
     name="chat",
     upstream=OPENAI,
     bodies=openai_chat_body,
+    read_usage=chat_usage,
     splice=openai_chat_stream.ChatStream,
     replay=replay.chat_events,
     ping=openai_chat_stream.ChatStream.ping,
@@ -89,10 +98,23 @@ RESPONSES: Final = WireFormat(
     name="responses",
     upstream=OPENAI,
     bodies=openai_responses_body,
+    read_usage=responses_usage,
     splice=openai_responses_stream.ResponsesStream,
     replay=replay.response_events,
     ping=openai_responses_stream.ResponsesStream.ping,
     end_marker="response.completed",
+)
+GEMINI: Final = WireFormat(
+    name="gemini",
+    upstream=GOOGLE,
+    bodies=gemini_body,
+    read_usage=gemini_usage,
+    splice=gemini_stream.GeminiStream,
+    replay=replay.content_events,
+    ping=gemini_stream.GeminiStream.ping,
+    end_marker="a finishReason",
+    usage_key="usageMetadata",
+    has_comments=gemini_stream.GeminiStream.has_comments,
 )
 PATHS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": MESSAGES,

@@ -61,6 +61,11 @@ def chat_events(response: Body) -> bytes:
     return b"".join(map(data_event, chunks)) + b"data: [DONE]\n\n"
 
 
+def content_events(response: Body) -> bytes:
+    """Return the chunk of a response of Gemini's API: a stream of one chunk is a whole response."""
+    return data_event(response)
+
+
 def response_events(response: Body) -> bytes:
     """Return the events of a response of OpenAI's Responses API."""
     return b"".join(

@@ -17,9 +17,13 @@ class ServerSentEvent(NamedTuple):
 
 
 class EventReader:
-    """Incremental reader: the events are the same however the bytes are split."""
+    """Incremental reader: the events are the same however the bytes are split.
 
-    def __init__(self) -> None:
+    `reads_json`: JSON in the place of an event is its data. Google's servers send errors in this way.
+    """
+
+    def __init__(self, *, reads_json: bool = False) -> None:
+        self._parse = _parse_event_or_json if reads_json else parse_event
         self._pending: list[bytes] = []  # the beginning of an event
         self._pending_size = 0
         self._is_after_cr = False
@@ -47,7 +51,7 @@ class EventReader:
             return []
         if self._is_at_start:
             blocks, self._is_at_start = blocks.removeprefix(_BYTE_ORDER_MARK), False
-        return [event for block in blocks.split(b"\n\n") if (event := parse_event(block)) is not None]
+        return [event for block in blocks.split(b"\n\n") if (event := self._parse(block)) is not None]
 
     def _keep(self, data: bytes) -> None:
         if data:
@@ -82,6 +86,13 @@ def parse_event(block: bytes) -> ServerSentEvent | None:
     if lines:
         return ServerSentEvent(name, b"\n".join(lines), build_event(name, lines))
     return ServerSentEvent(b"", b"", b"\n".join(comments) + b"\n\n") if comments else None
+
+
+def _parse_event_or_json(block: bytes) -> ServerSentEvent | None:
+    event = parse_event(block)
+    if event is None and block.lstrip()[:1] in (b"{", b"["):
+        return ServerSentEvent(b"", block.strip(), block + b"\n\n")
+    return event
 
 
 def build_event(name: bytes, lines: list[bytes]) -> bytes:

@@ -33,6 +33,8 @@ class StreamSplicer(StreamUsage):
     """Base class of the splicers: reads events, buffers and releases them."""
 
     has_names = True  # events are named after the `type` of their data
+    has_comments = True  # clients of the wire ignore comments
+    has_plain_errors = False  # an error may come as JSON between the events
 
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
         super().__init__()
@@ -56,7 +58,7 @@ class StreamSplicer(StreamUsage):
         self.must_repeat = False  # another attempt answers again from the beginning
         self.overlap: OverlapFilter | RepetitionFilter = OverlapFilter("")
         self._texts: list[str] = []
-        self._reader = EventReader()
+        self._reader = EventReader(reads_json=self.has_plain_errors)
         self._buffered: list[bytes] = []
         self._buffered_size = 0
         self._held_size = 0
@@ -81,7 +83,7 @@ class StreamSplicer(StreamUsage):
             self.overlap = RepetitionFilter(self.text()) if self.must_repeat else OverlapFilter(self.text())
         self.stop_reason, self.ended, self.error, self.call_error, self.passthrough = "", False, None, "", False
         self.had_nontext = self.malformed = False
-        self._reader = EventReader()
+        self._reader = EventReader(reads_json=self.has_plain_errors)
         self._buffered, self._buffered_size, self._held_size, self._end_events = [], 0, 0, []
         self._with_invalid_call, self._invalid_part = None, []
         return closing
@@ -102,7 +104,8 @@ class StreamSplicer(StreamUsage):
         """Process one event; raise ValueError if it is malformed."""
         name, data, raw = event
         if data[:1] not in (b"{", b"["):
-            return raw if self.started and not data else b""  # a comment; other data is no JSON object
+            passes = self.started and not data and self.has_comments
+            return raw if passes else b""  # a comment; other data is no JSON object
         if data.strip() == b"[DONE]":
             return self._handle(DONE, {}, raw)
         value = parse_event_json(data)

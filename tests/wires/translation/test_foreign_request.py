@@ -1,0 +1,181 @@
+"""Conversations of another family are made consistent before any wire writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rung.core.conversation.repair import MISSING_RESULT_TEXT
+from rung.wires.translation.conversation import (
+    Conversation,
+    Family,
+    MediaKind,
+    MediaPart,
+    ProviderTool,
+    RefusalPart,
+    Sampling,
+    Speaker,
+    TextPart,
+    ToolCallPart,
+    ToolChoice,
+    ToolDefinition,
+    ToolMode,
+    ToolResultPart,
+    Turn,
+)
+from rung.wires.translation.dropped_names import name_extras
+from rung.wires.translation.foreign_request import consistent
+from rung.wires.translation.paired_turns import pair_turns
+
+LOOK = ToolDefinition(name="look", schema={"type": "object"})
+SEARCH = ProviderTool(family=Family.ANTHROPIC, block={}, kind="web_search")
+
+
+def user(*parts: Any) -> Turn:
+    return Turn(speaker=Speaker.USER, parts=parts)
+
+
+def model(*parts: Any) -> Turn:
+    return Turn(speaker=Speaker.ASSISTANT, parts=parts)
+
+
+def call(call_id: str) -> ToolCallPart:
+    return ToolCallPart(id=call_id, name="look", arguments="{}")
+
+
+def result(call_id: str, text: str = "found") -> ToolResultPart:
+    return ToolResultPart(call_id=call_id, parts=(TextPart(text=text),))
+
+
+def paired(*turns: Turn) -> tuple[list[tuple[str, Any]], set[str]]:
+    """Return who says what, and what is named as dropped."""
+    dropped: set[str] = set()
+    found = pair_turns(turns, dropped)
+    said = [(turn.speaker.value, part) for turn in found for part in turn.parts]
+    assert pair_turns(found, set()) is found
+    return said, dropped
+
+
+def test_turns_in_order_stay_as_they_are() -> None:
+    """Calls whose results follow, in any order and beside other content, are not changed."""
+    turns = (
+        user(TextPart(text="go")),
+        model(call("a"), call("b")),
+        user(TextPart(text="look"), result("b")),
+        user(result("a")),
+        model(TextPart(text="done"), RefusalPart(text="no")),
+    )
+    assert pair_turns(turns, set()) is turns
+
+
+def test_a_call_without_a_result_gets_one() -> None:
+    """The result says that it was lost, as an error."""
+    said, dropped = paired(model(call("a")), user(TextPart(text="and?")))
+    lost = ToolResultPart(call_id="a", name="look", parts=(TextPart(text=MISSING_RESULT_TEXT),), is_error=True)
+    assert said == [("assistant", call("a")), ("user", lost), ("user", TextPart(text="and?"))]
+    assert not dropped
+
+
+def test_a_result_without_a_call_is_text() -> None:
+    """The text of the result stays, and it is named that it is no result any more."""
+    image = MediaPart(kind=MediaKind.IMAGE, data="AAAA")
+    orphan = ToolResultPart(call_id="x", parts=(TextPart(text="late"), image))
+    said, dropped = paired(user(orphan))
+    assert said == [("user", TextPart(text="[result of an earlier tool call]\nlate\n[image]"))]
+    assert dropped == {"tool_result"}
+
+
+def test_a_second_result_of_a_call_is_text() -> None:
+    """One call has one result."""
+    said, dropped = paired(model(call("a")), user(result("a"), result("a", "again")))
+    assert said[1:] == [("user", result("a")), ("user", TextPart(text="[result of an earlier tool call]\nagain"))]
+    assert dropped == {"tool_result"}
+
+
+def test_ids_that_are_used_again_become_unique() -> None:
+    """Each result goes to the call of its turn, also if a server gives its calls the same id, or none."""
+    said, _ = paired(
+        model(call("a"), call("")), user(result("a", "1"), result("", "2")), model(call("a")), user(result("a", "3"))
+    )
+    assert said == [
+        ("assistant", call("a")),
+        ("assistant", call("call")),
+        ("user", result("a", "1")),
+        ("user", result("call", "2")),
+        ("assistant", call("a_2")),
+        ("user", result("a_2", "3")),
+    ]
+
+
+def test_results_follow_their_calls_at_once() -> None:
+    """A result that came later, after another turn of the model, is put after its call."""
+    said, _ = paired(model(call("a")), model(TextPart(text="hm")), user(result("a")))
+    assert said == [("assistant", call("a")), ("user", result("a")), ("assistant", TextPart(text="hm"))]
+
+
+def test_a_result_is_never_the_models() -> None:
+    """A result that stands beside its call, in the turn of the model, goes to a turn of the user."""
+    assert paired(model(call("a"), result("a")))[0] == [("assistant", call("a")), ("user", result("a"))]
+
+
+def test_parts_are_said_by_those_who_can_say_them() -> None:
+    """A call is the model's and a result the user's, whatever turn they came in; a user's refusal is text."""
+    said, _ = paired(
+        user(TextPart(text="go"), call("a"), RefusalPart(text="no")), model(result("a"), TextPart(text="done"))
+    )
+    assert said == [
+        ("user", TextPart(text="go")),
+        ("assistant", call("a")),
+        ("user", result("a")),
+        ("user", TextPart(text="no")),
+        ("assistant", TextPart(text="done")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tools", "choice", "expected", "named"),
+    [
+        ((LOOK,), ToolChoice(mode=ToolMode.AUTO), ToolChoice(mode=ToolMode.AUTO), set()),
+        ((SEARCH,), ToolChoice(mode=ToolMode.REQUIRED), ToolChoice(), {"tool_choice"}),
+        ((), ToolChoice(mode=ToolMode.AUTO, parallel=False), ToolChoice(), set()),
+        ((LOOK,), ToolChoice(mode=ToolMode.REQUIRED, names=("gone",)), ToolChoice(mode=ToolMode.REQUIRED), {"tool_choice"}),
+        (
+            (LOOK,),
+            ToolChoice(mode=ToolMode.REQUIRED, names=("look", "gone")),
+            ToolChoice(mode=ToolMode.REQUIRED, names=("look",)),
+            set(),
+        ),
+    ],
+)  # fmt: skip
+def test_the_choice_is_between_tools_that_exist(tools: Any, choice: Any, expected: Any, named: set[str]) -> None:
+    """A choice of tools that the request does not have is left out."""
+    dropped: set[str] = set()
+    found = consistent(Conversation(family=Family.CHAT, tools=tools, tool_choice=choice), dropped)
+    assert found.tool_choice == expected
+    assert dropped == named
+
+
+def test_tools_have_different_names_and_take_objects() -> None:
+    """Of two tools of a name the first counts, the arguments of all are objects, and a limit is positive."""
+    dropped: set[str] = set()
+    tools = (LOOK, SEARCH, ToolDefinition(name="look"), ToolDefinition(name="run", schema={"properties": {}}))
+    found = consistent(Conversation(family=Family.CHAT, tools=tools, sampling=Sampling(max_tokens=0)), dropped)
+    assert found.tools == (LOOK, SEARCH, ToolDefinition(name="run", schema={"properties": {}, "type": "object"}))
+    assert found.sampling.max_tokens is None
+    assert dropped == {"duplicate_tool", "max_tokens"}
+
+
+def test_only_what_says_something_is_named() -> None:
+    """Null, false and empty values, notes of a reader, bookkeeping and signatures are not named."""
+    dropped: set[str] = set()
+    extras: dict[str, Any] = {
+        "stream": False,
+        "user": None,
+        "list": [],
+        "type": "custom",
+        "thoughtSignature": "s",
+        "rung.form": 1,
+    }
+    name_extras({**extras, "top_logprobs": 3}, dropped)
+    assert dropped == {"top_logprobs"}
