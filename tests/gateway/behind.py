@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -9,6 +10,8 @@ import anthropic
 import httpx
 import openai
 import uvloop
+from google import genai
+from google.genai import types
 
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.serve import RunningGateway
@@ -63,6 +66,7 @@ class Behind:
         self.lab = Lab(script, **lab)
         self.policy_table = {**QUICK, **(policy or {})}
         self._tools = settings.pop("tools", {})
+        self._apis = settings.pop("apis", ("anthropic", "openai", "gemini"))  # whose upstream is the lab
         self._settings = settings
         self._journal = journal
         self._detectors = detectors
@@ -73,8 +77,7 @@ class Behind:
 
     def settings(self, **more: Any) -> GatewaySettings:
         table = {
-            "anthropic": self.lab.url,
-            "openai": self.lab.url,
+            **dict.fromkeys(self._apis, self.lab.url),
             "timeouts": TIMEOUTS,
             "probe_seconds": NEVER,
             "port": 0,
@@ -131,6 +134,10 @@ class Behind:
             openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-test", max_retries=0, timeout=LONG, **options)
         )
 
+    def google(self) -> genai.Client:
+        options = types.HttpOptions(base_url=self.url, api_version="v1beta", timeout=int(1_000 * LONG))
+        return self._closed(genai.Client(api_key="g-test", http_options=options))
+
     def http(self, **options: Any) -> httpx.Client:
         return self._closed(httpx.Client(base_url=self.url, **{"timeout": LONG, **options}))
 
@@ -146,6 +153,13 @@ CHAT_TOOL: Any = {
     "function": {"name": "look", "description": "Look.", "parameters": TOOL["input_schema"]},
 }
 RESPONSES_TOOL: Any = {"type": "function", "name": "look", "description": "Look.", "parameters": TOOL["input_schema"]}
+
+
+GEMINI_TOOL: Any = {
+    "function_declarations": [
+        {"name": "look", "description": "Look.", "parameters_json_schema": TOOL["input_schema"]},
+    ]
+}
 
 
 class Got:
@@ -223,12 +237,36 @@ def responses(client: openai.OpenAI, *, stream: bool, tools: bool = False, **mor
     return Got(response.output_text + "".join(refused), response.status, calls, response.usage.output_tokens)
 
 
+def gemini(client: genai.Client, *, stream: bool, tools: bool = False, **more: Any) -> Got:
+    """Send a request with Google's Gemini API."""
+    config: Any = {"max_output_tokens": 4_000, **({"tools": [GEMINI_TOOL]} if tools else {})}
+    asked: Any = {"model": "small", "contents": ASK[0]["content"], "config": config, **more}
+    if stream:
+        chunks = list(client.models.generate_content_stream(**asked))
+    else:
+        chunks = [client.models.generate_content(**asked)]
+    candidates = [candidate for chunk in chunks for candidate in chunk.candidates or ()]
+    parts = [part for each in candidates if each.content is not None for part in each.content.parts or ()]
+    stops = [each.finish_reason.value.lower() for each in candidates if each.finish_reason is not None]
+    usage = chunks[-1].usage_metadata if chunks else None
+    blocked = [chunk.prompt_feedback.block_reason for chunk in chunks if chunk.prompt_feedback is not None]
+    return Got(
+        "".join(part.text or "" for part in parts if not part.thought),
+        stops[-1] if stops else "content_filter" if any(blocked) else None,
+        [json.dumps(part.function_call.args) for part in parts if part.function_call is not None],
+        (usage.candidates_token_count or 0) if usage is not None else 0,
+    )
+
+
 def ask(behind: Behind, wire: str, **how: Any) -> Got:
     """Send a request with the API of this wire."""
     if wire == "messages":
         return messages(behind.claude(), **how)
+    if wire == "gemini":
+        return gemini(behind.google(), **how)
     return (chat if wire == "chat" else responses)(behind.gpt(), **how)
 
 
 WHOLE = " ".join(f"apple{n}" for n in range(1, 41))
 WIRES = ("messages", "chat", "responses")
+ALL_WIRES = (*WIRES, "gemini")

@@ -5,21 +5,40 @@ from __future__ import annotations
 import json
 import time
 from ast import literal_eval
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import anthropic
 import httpx
 import openai
+from google import genai
+from google.genai import errors, types
 
 from rung.testing.provider import FAULTS, Lab
-from tests.gateway.behind import ASK, CHAT_TOOL, RESPONSES_TOOL, TOOL, WHOLE, WIRES, Got, chat, messages, responses
-from tests.wires.strict import PATHS, ErrorEvent, Malformed, error_of, streamed, whole
+from tests.gateway.behind import (
+    ALL_WIRES,
+    ASK,
+    CHAT_TOOL,
+    RESPONSES_TOOL,
+    TOOL,
+    WHOLE,
+    Got,
+    chat,
+    gemini,
+    messages,
+    responses,
+)
+from tests.wires.strict import GEMINI_PATHS, PATHS, ErrorEvent, Malformed, error_of, streamed, whole
 
 TIMEOUT = 10.0
 # Short timeouts that only silent upstreams reach.
 TIMEOUTS = {"connect": 2.0, "headers": 2.0, "total": 2.0, "first_token": 2.0, "idle": 1.0, "last_resort_factor": 1.0}
 POLICY = {"models": ["small", "large"], "backoff": {"base": 0.05, "cap": 0.3}}
 DRIVERS = ("sdk", "http")
+CONTENTS: list[Any] = [{"role": "user", "parts": [{"text": ASK[0]["content"]}]}]
+LOOK: Any = {
+    "functionDeclarations": [{"name": "look", "description": "Look.", "parametersJsonSchema": TOOL["input_schema"]}]
+}
 
 
 class Case(NamedTuple):
@@ -97,7 +116,7 @@ class Cell(NamedTuple):
 CELLS = [
     Cell(name, wire, stream, driver)
     for name, case in CASES.items()
-    for wire in WIRES
+    for wire in ALL_WIRES
     for stream in case.streams
     for driver in DRIVERS
 ]
@@ -142,6 +161,8 @@ def _asked(base: str, cell: Cell, case: Case, headers: dict[str, str]) -> tuple[
     except (anthropic.APIStatusError, openai.APIStatusError) as error:
         good = isinstance(error.body, dict) and error.status_code >= 400
         return ("error" if good else f"error of status {error.status_code}"), 0, 0
+    except errors.APIError as error:
+        return ("error" if error.code >= 400 and error.message else f"error of status {error.code}"), 0, 0
     except Exception as error:
         return f"broken ({type(error).__name__})", 0, 0
     return _judged(got, case)
@@ -155,7 +176,7 @@ def _judged(got: Got, case: Case) -> tuple[str, int, int]:
     lost, doubled = len(set(WHOLE.split()) - set(words)), len(words) - len(set(words))
     if got.text == WHOLE and got.stop in ("end_turn", "stop", "completed"):
         return "whole", 0, 0
-    if got.stop in ("refusal", "content_filter") or "can't help" in got.text:
+    if got.stop in ("refusal", "content_filter", "safety", "prohibited_content") or "can't help" in got.text:
         return "refusal", 0, 0
     if got.text == WHOLE:
         return f"no end ({got.stop})", 0, 0
@@ -178,7 +199,7 @@ class _Error(Exception):
 
 def _conversation(wire: str) -> list[Any]:
     """Return a long conversation with tool results that can be dropped."""
-    told: list[Any] = list(ASK)
+    told: list[Any] = list(ASK) if wire != "gemini" else CONTENTS[:]
     for n in range(12):
         long = f"{n} " * 600
         if wire == "messages":
@@ -187,6 +208,13 @@ def _conversation(wire: str) -> list[Any]:
                 {"role": "assistant", "content": [call]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": long}]},
             ]
+        elif wire == "gemini":
+            call = {
+                "functionCall": {"name": "look", "args": {"at": "x"}},
+                "thoughtSignature": "skip_thought_signature_validator",
+            }
+            answer = {"functionResponse": {"name": "look", "response": {"output": long}}}
+            told += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}]
         elif wire == "chat":
             call = {"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
             told += [
@@ -202,7 +230,8 @@ def _conversation(wire: str) -> list[Any]:
 
 
 def _more(cell: Cell, case: Case) -> dict[str, Any]:
-    return {"input" if cell.wire == "responses" else "messages": _conversation(cell.wire)} if case.long else {}
+    name = {"responses": "input", "gemini": "contents"}.get(cell.wire, "messages")
+    return {name: _conversation(cell.wire)} if case.long else {}
 
 
 def _by_sdk(base: str, cell: Cell, case: Case, headers: dict[str, str]) -> Got:
@@ -211,22 +240,30 @@ def _by_sdk(base: str, cell: Cell, case: Case, headers: dict[str, str]) -> Got:
     if cell.wire == "messages":
         with anthropic.Anthropic(base_url=base, api_key="sk-ant-lab", **options) as claude:
             return messages(claude, **how)
+    if cell.wire == "gemini":
+        http = types.HttpOptions(base_url=base, api_version="v1beta", timeout=int(1_000 * TIMEOUT), headers=headers)
+        with closing(genai.Client(api_key="g-lab", http_options=http)) as google:
+            return gemini(google, **how)
     with openai.OpenAI(base_url=f"{base}/v1", api_key="sk-lab", **options) as gpt:
         return (chat if cell.wire == "chat" else responses)(gpt, **how)
 
 
 def _by_http(base: str, cell: Cell, case: Case, headers: dict[str, str]) -> Got:
-    tool = {"messages": TOOL, "chat": CHAT_TOOL, "responses": RESPONSES_TOOL}[cell.wire]
+    tool = {"messages": TOOL, "chat": CHAT_TOOL, "responses": RESPONSES_TOOL, "gemini": LOOK}[cell.wire]
     body: Any = {"model": "small", "stream": cell.stream}
     body |= {"input": ASK, "max_output_tokens": 4_000} if cell.wire == "responses" else {"messages": ASK}
+    if cell.wire == "gemini":
+        body = {"contents": CONTENTS, "generationConfig": {"maxOutputTokens": 4_000}}
     if cell.wire == "messages":
         body["max_tokens"] = 4_000
     if case.tools or case.long:
         body["tools"] = [tool]
     key = {"x-api-key": "sk-ant-lab", "anthropic-version": "2023-06-01"}
-    headers = {**headers, **(key if cell.wire == "messages" else {"authorization": "Bearer sk-lab"})}
+    key = key if cell.wire == "messages" else {"authorization": "Bearer sk-lab"}
+    headers = {**headers, **({"x-goog-api-key": "g-lab"} if cell.wire == "gemini" else key)}
+    path = GEMINI_PATHS[cell.stream] if cell.wire == "gemini" else PATHS[cell.wire]
     with httpx.Client(timeout=TIMEOUT) as client:
-        answer = client.post(base + PATHS[cell.wire], json={**body, **_more(cell, case)}, headers=headers)
+        answer = client.post(base + path, json={**body, **_more(cell, case)}, headers=headers)
     if answer.status_code != 200:
         error_of(cell.wire, answer.status_code, answer.content)
         raise _Error

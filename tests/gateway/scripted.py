@@ -35,7 +35,7 @@ def scripted(*answers: bytes, **settings: Any) -> Iterator[Scripted]:
     left = list(answers)
     with (
         RawUpstream(lambda _: left.pop(0) if len(left) > 1 else left[0], close=True) as upstream,
-        Scripted(anthropic=upstream.url, openai=upstream.url, **settings) as front,
+        Scripted(anthropic=upstream.url, openai=upstream.url, gemini=upstream.url, **settings) as front,
     ):
         front.upstream = upstream
         yield front
@@ -87,3 +87,26 @@ def message(*content: dict[str, Any], reason: str = "end_turn") -> dict[str, Any
     usage = {"input_tokens": 10, "output_tokens": 5}
     said = {"id": "m1", "type": "message", "role": "assistant", "model": "small", "content": list(content)}
     return {**said, "stop_reason": reason, "stop_sequence": None, "usage": usage}
+
+
+GEMINI_USAGE = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+
+
+def content(*parts: dict[str, Any], reason: str = "", response_id: str = "r1", **more: Any) -> dict[str, Any]:
+    """A response of Gemini's API, or a chunk of one."""
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if reason:
+        candidate["finishReason"] = reason
+    return {
+        "candidates": [candidate], "usageMetadata": GEMINI_USAGE, "modelVersion": "small", "responseId": response_id, **more,
+    }  # fmt: skip
+
+
+def text_part(text: str, **more: Any) -> dict[str, Any]:
+    """A part with text."""
+    return {"text": text, **more}
+
+
+def call_part(name: str = "look", **arguments: Any) -> dict[str, Any]:
+    """A part with a function call."""
+    return {"functionCall": {"name": name, "args": arguments}}

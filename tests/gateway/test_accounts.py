@@ -62,7 +62,7 @@ def test_two_keys_of_one_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_provider_that_nobody_named() -> None:
     """Settings that name one provider send nothing to the public service of another API."""
-    assert [each.name for each in settings_from({}).upstreams] == ["anthropic", "openai"]
+    assert [each.name for each in settings_from({}).upstreams] == ["anthropic", "openai", "gemini"]
     assert [each.name for each in settings_from({"anthropic": "http://127.0.0.1:9"}).upstreams] == ["anthropic"]
     with Lab() as lab, Front(anthropic=lab.url) as front, front.http() as client:
         for path in ("/v1/chat/completions", "/v1/embeddings"):
@@ -74,18 +74,21 @@ def test_a_provider_that_nobody_named() -> None:
 def test_paths_that_are_not_known_go_nowhere() -> None:
     """A path that the gateway does not know is refused, unless the settings name the upstream that gets it."""
     with Behind() as behind, behind.http() as client:
-        for path in (
-            "/v1/nowhere",
-            "/v1beta/models/g:generateContent",
-            "/openai/deployments/x/chat",
-            "/model/x/invoke",
-        ):
+        for path in ("/v1/nowhere", "/openai/deployments/x/chat", "/model/x/invoke"):
             got = client.post(path, json={"model": "small"})
             assert (got.status_code, "gateway.forward" in got.text) == (404, True)
         assert behind.lab.requests == []
-        assert behind.served.reload_settings(lambda: behind.settings(forward={"/v1beta/*": "openai"}))
+    with Front(openai="http://127.0.0.1:9") as front, front.http() as client:
+        for path in ("/v1beta/models/g:generateContent", "/v1beta/files"):
+            got = client.post(path, json={"model": "small"})
+            assert (got.status_code, "--gemini" in got.text) == (404, True)
+
+
+def test_paths_that_are_forwarded() -> None:
+    """A path that the settings forward is sent once, also that of an API without an upstream."""
+    with Lab() as lab, Front(openai=lab.url, forward={"/v1beta/*": "openai"}) as front, front.http() as client:
         got = client.post("/v1beta/models/g:generateContent", json={})
-        assert [call.path for call in behind.lab.requests] == ["/v1beta/models/g:generateContent"]
+        assert [call.path for call in lab.requests] == ["/v1beta/models/g:generateContent"]
         assert got.headers["x-rung-recovery"] == "none"
 
 

@@ -135,7 +135,7 @@ def test_a_client_that_used_its_own_key_is_asked_for_one(journal: Journal) -> No
         assert retries.replayers.needs(incident) == ("apiKey",)
         with pytest.raises(ApiProblem, match="the client used its own key, which is not stored") as refused:
             again(journal, RetryChoice("context"))
-        assert refused.value.status == 409
+        assert (refused.value.status, refused.value.field) == (409, "apiKey")
         assert "key_env" in refused.value.detail
         assert again(journal, RetryChoice("context", api_key=GIVEN_KEY))["ok"]
         assert GIVEN_KEY in str(behind.lab.calls[-1].headers)

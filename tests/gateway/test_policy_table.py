@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import rung
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.policy_table import CALL_AGE_SECONDS, PolicyTable
+from rung.store.settings import put_setting
 from rung.testing import FakeClock
+from rung.wiring.policies import project_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BOOK = parse_policy_file({"policy": {"ladder": "call"}, "projects": {"web": {"retries": 2}}})
 
@@ -93,5 +99,44 @@ def test_a_store_in_trouble_keeps_nobody_waiting() -> None:
         store.may_answer.set()
         assert "no route to the store" in await logged.get()
         assert policies.get("shop").retries == 3
+
+    asyncio.run(scenario())
+
+
+def test_an_invalid_stored_policy_affects_its_project_only(tmp_path: Path) -> None:
+    """A stored policy that cannot be used is logged once; its project keeps the last one, all others take the new ones."""
+
+    async def scenario() -> None:
+        clock, logged = FakeClock(), list[str]()
+        with rung.journal(tmp_path / "journal.db") as journal:
+            policies = PolicyTable(BOOK, journal, clock.now, logged.append)
+            for retries in (4, "many", 6):
+                put_setting(journal, project_key("shop"), {"retries": retries}, "ada")
+                put_setting(journal, project_key("desk"), {"retries": retries if retries != "many" else 5}, "ada")
+                for _ in range(2):
+                    clock.sleep(CALL_AGE_SECONDS + 0.1)
+                    await policies.prepare("shop")
+                kept = 4 if retries == "many" else retries
+                assert policies.get("shop").retries == kept
+                assert policies.get("desk").retries == (5 if retries == "many" else retries)
+            assert len(logged) == 1
+            assert "shop" in logged[0]
+            assert "many" in logged[0]
+
+    asyncio.run(scenario())
+
+
+def test_an_invalid_default_policy_keeps_the_last_one(tmp_path: Path) -> None:
+    """A stored default that cannot be used changes nothing; before any valid one, that of the file holds."""
+
+    async def scenario() -> None:
+        clock, logged = FakeClock(), list[str]()
+        with rung.journal(tmp_path / "journal.db") as journal:
+            put_setting(journal, "policy", {"retries": "many"}, "ada")
+            put_setting(journal, project_key("shop"), {"retries": 5}, "ada")
+            policies = PolicyTable(BOOK, journal, clock.now, logged.append)
+            await policies.prepare("shop")
+            assert (policies.get("").retries, policies.get("web").retries, policies.get("shop").retries) == (3, 2, 5)
+            assert logged
 
     asyncio.run(scenario())

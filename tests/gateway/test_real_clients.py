@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.clients.across import OUTAGES
+from bench.clients.across_report import across_page, across_rows
 from bench.clients.cells import ROUTES, Cell, Result
 from bench.clients.report import page, rows
-from bench.clients.store import ResultStore
+from bench.clients.store import SAVED_ACROSS, ResultStore
 
 from tests.hooks.rig import command_line
 
@@ -85,6 +87,22 @@ def test_a_real_client_gets_whole_answers(client: str, wires: str, tries: str, f
     assert {(row["wire"], row["fault"]): row["verdict"] for row in found} == expected, done.stdout + done.stderr
 
 
+ACROSS = [("anthropic-python", "messages", "via chat"), ("openai-python", "chat", "via messages")]
+
+
+@pytest.mark.parametrize(("client", "wire", "route"), ACROSS)
+def test_a_real_client_is_served_across_wires(client: str, wire: str, route: str, tmp_path: Path) -> None:
+    """With its own provider dead, or dying in its text or call, a real client gets whole answers from one of another wire."""
+    environment(client, tmp_path)
+    words = [client, "--across", "--wire", wire, "--mode", "stream", "--route", route, "--patience", "4", "--again"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.clients", *words, "--environments", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    found = [json.loads(line) for line in (tmp_path / "results-across.jsonl").read_text().splitlines()]
+    assert {row["fault"]: row["verdict"] for row in found} == dict.fromkeys(OUTAGES, "done"), done.stdout + done.stderr
+
+
 def test_parallel_calls_are_whole(tmp_path: Path) -> None:
     """Of calls at once with 30 % of the requests failing, every answer is whole and every tool runs once."""
     clients = ("anthropic-python", "openai-python", "vercel")
@@ -127,3 +145,10 @@ def test_the_page_is_what_was_measured(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "none.jsonl")
     assert page(store) == (ROOT / "docs/reference/clients.md").read_text(encoding="utf-8")
     assert not any(row.worse() for row in rows(store))
+
+
+def test_the_page_across_wires_is_what_was_measured(tmp_path: Path) -> None:
+    """The page of clients across wires is written from the committed results: `make clients-across`."""
+    store = ResultStore(tmp_path / "none.jsonl", SAVED_ACROSS)
+    assert across_page(store) == (ROOT / "docs/reference/clients-across.md").read_text(encoding="utf-8")
+    assert all(row.is_done for row in across_rows(store))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.behind import ASK, IMPATIENT, TIMEOUTS, WHOLE, WIRES, Behind, ask
-from tests.wires.strict import PATHS, ErrorEvent, streamed
+from tests.gateway.behind import ALL_WIRES, ASK, GEMINI_TOOL, IMPATIENT, TIMEOUTS, WHOLE, Behind, ask
+from tests.wires.strict import GEMINI_PATHS, PATHS, ErrorEvent, streamed
 
 # One failing request, then good ones: the fault, its parameters, and whether it needs a stream.
 ONCE: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ HANGS = ("slow", "stall")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 @pytest.mark.parametrize("fault", ONCE)
 def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
     """After any single fault, an SDK without retries gets the complete answer in two attempts."""
@@ -46,7 +46,7 @@ def test_one_fault_is_survived(fault: str, wire: str, stream: bool) -> None:
         assert behind.attempts == (1 if fault == "no_end" and not stream else 2)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 @pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "stall"])
 def test_a_stream_broken_twice(fault: str, wire: str) -> None:
     """A stream that is interrupted twice is spliced twice."""
@@ -57,8 +57,15 @@ def test_a_stream_broken_twice(fault: str, wire: str) -> None:
         assert behind.attempts == 3
 
 
+def is_whole(fault: str, wire: str, stream: bool) -> bool:
+    """Whether a fault in a call leaves it whole: Gemini's calls come in one chunk, and only the end is missing."""
+    return (
+        fault in ("cut", "no_end", "stream_error") if wire == "gemini" and stream else fault == "no_end" and not stream
+    )
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 @pytest.mark.parametrize("fault", ["cut", "no_end", "stream_error", "bad_arguments", "max_tokens"])
 def test_a_tool_call_comes_whole_or_not_at_all(fault: str, wire: str, stream: bool) -> None:
     """A stream that is interrupted inside a tool call gives the client one complete call."""
@@ -67,12 +74,12 @@ def test_a_tool_call_comes_whole_or_not_at_all(fault: str, wire: str, stream: bo
         got = ask(behind, wire, stream=stream, tools=True)
         assert len(got.calls) == 1
         assert "at" in got.calls[0]
-        assert got.stop in ("tool_use", "tool_calls", "completed")
-        assert behind.attempts == (1 if fault == "no_end" and not stream else 2)
+        assert got.stop in (("stop",) if wire == "gemini" else ("tool_use", "tool_calls", "completed"))
+        assert behind.attempts == (1 if is_whole(fault, wire, stream) else 2)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 @pytest.mark.parametrize("fault", ["model_gone", "wall", "overloaded"])
 def test_the_next_model_takes_over(fault: str, wire: str, stream: bool) -> None:
     """When a model is gone or stays overloaded, the next model answers."""
@@ -83,7 +90,7 @@ def test_the_next_model_takes_over(fault: str, wire: str, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 def test_an_overflow_is_made_smaller(wire: str, stream: bool) -> None:
     """A context overflow is retried with a smaller body whose tool calls and results stay paired."""
     long: list[dict[str, Any]] = [{"role": "user", "content": "count to 40 as apple"}]
@@ -116,10 +123,38 @@ def test_an_overflow_is_made_smaller(wire: str, stream: bool) -> None:
                 {"type": "function_call_output", "call_id": f"c{n}", "output": f"{n} " * 600},
             ]
         more = {"input": items}
+    if wire == "gemini":
+        contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": ASK[0]["content"]}]}]
+        for n in range(12):
+            call = {
+                "functionCall": {"name": "look", "args": {"at": "x"}},
+                "thoughtSignature": "skip_thought_signature_validator",
+            }
+            seen = {"functionResponse": {"name": "look", "response": {"output": f"{n} " * 600}}}
+            contents += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [seen]}]
+        more = {"contents": contents}
     with Behind([{"fault": "overflow"}]) as behind:
         assert ask(behind, wire, stream=stream, tools=True, **more).text == WHOLE
         first, second = behind.lab.calls
         assert len(second.body) < len(first.body)
+
+
+def test_signatures_of_another_model_are_replaced() -> None:
+    """A fallback gets no signatures of the first model, which its provider would reject."""
+    with Behind(calls=1, policy={"models": ["small", "large"]}) as behind:
+        google = behind.google()
+        config: Any = {"tools": [GEMINI_TOOL]}
+        first = google.models.generate_content(model="small", contents=ASK[0]["content"], config=config)
+        assert first.candidates is not None
+        said = first.candidates[0].content
+        assert said is not None
+        assert [part.thought_signature for part in said.parts or () if part.function_call]
+        behind.lab.use([{"fault": "overloaded", "model": "small"}])
+        seen = {"role": "user", "parts": [{"function_response": {"name": "look", "response": {"output": "seen"}}}]}
+        asked: Any = {"role": "user", "parts": [{"text": ASK[0]["content"]}]}
+        contents: Any = [asked, said, seen]
+        assert google.models.generate_content(model="small", contents=contents, config=config).text
+        assert behind.lab.calls[-1].model == "large"
 
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
@@ -131,7 +166,7 @@ def test_an_overflow_by_the_limit_alone_shrinks_the_limit(wire: str) -> None:
         assert first["messages"] == second["messages"]
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 def test_another_model_goes_on_with_a_broken_answer(wire: str) -> None:
     """When a model fails mid-stream and stays down, the next model continues from the text already sent."""
     rules = [
@@ -145,13 +180,15 @@ def test_another_model_goes_on_with_a_broken_answer(wire: str) -> None:
         assert [call.model for call in behind.lab.calls][-1] == "large"
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 def test_an_answer_nobody_goes_on_with_ends_in_an_error(wire: str) -> None:
     """If no model can continue a stream, the client gets an error, not a fabricated end."""
     rules = [{"fault": "cut", "after": 7, "request": 1}, {"fault": "overloaded", "request": "2-99"}]
     with Behind(rules) as behind, behind.http() as client:
         body = {"model": "small", "max_tokens": 500, "messages": ASK, "input": ASK, "stream": True}
-        text = client.post(PATHS[wire], json=body).text
+        if wire == "gemini":
+            body = {"contents": [{"role": "user", "parts": [{"text": ASK[0]["content"]}]}]}
+        text = client.post(GEMINI_PATHS[True] if wire == "gemini" else PATHS[wire], json=body).text
         with pytest.raises(ErrorEvent):
             streamed(wire, text)
         assert "apple7" in text

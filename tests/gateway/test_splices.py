@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.behind import ASK, IMPATIENT, TIMEOUTS, WHOLE, WIRES, Behind
+from tests.gateway.behind import ALL_WIRES, ASK, IMPATIENT, TIMEOUTS, WHOLE, Behind, gemini
 from tests.wires.strict import PATHS, events_of
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -24,6 +24,8 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 def texts(behind: Behind, wire: str, *, stream: bool) -> list[str]:
     """The texts of an answer by block or item, as an SDK collects them."""
+    if wire == "gemini":
+        return [gemini(behind.google(), stream=stream).text]  # chunks have no blocks
     if wire == "messages":
         claude, asked = behind.claude(), {"model": "small", "max_tokens": 4_000, "messages": ASK}
         if not stream:
@@ -55,7 +57,7 @@ def texts(behind: Behind, wire: str, *, stream: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ALL_WIRES)
 def test_one_text_is_one_block(wire: str, stream: bool) -> None:
     """After any break or limit the text goes on in the block or item that is open: an SDK collects one text."""
     with Behind(timeouts=IMPATIENT) as quick, Behind(timeouts=TIMEOUTS) as patient:

@@ -11,16 +11,21 @@ import orjson
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.gateway import response as responses
 from rung.gateway.admission.call import Call, read_request, wire_of
+from rung.gateway.admission.google_paths import may_have_key, with_header_credentials
+from rung.gateway.admission.model_route import route_model
 from rung.gateway.admission.request_body import ClientDisconnected, decode_body, receive_body
-from rung.gateway.admission.routes import check_path, find_route
+from rung.gateway.admission.routes import check_path, find_route, matches
 from rung.gateway.call_replay import CallReplays
 from rung.gateway.client_monitor import ClientMonitor, run_while_connected
 from rung.gateway.inbound_request import NotJson
+from rung.gateway.json_array import JsonArraySender
 from rung.gateway.keys import RequestRejected, authenticate, check_project
 from rung.gateway.passthrough import forward
 from rung.gateway.recovery import handle
 from rung.gateway.request_coalescing import ResponseRecorder
 from rung.gateway.spending.paid_attempts import admit, release
+from rung.gateway.status_page import STATUS_PATH, answer_status, upstream_metrics
+from rung.wires.registry import GEMINI
 from rung.wiring.request_origin import LOOPBACK_HOSTS, check_host, check_origin
 
 if TYPE_CHECKING:
@@ -62,7 +67,12 @@ class GatewayApp:
             _check_protocol(headers)
             route = find_route(scope["raw_path"])
             wire = route.wire
-            if route.path in _OWN_PATHS or (route.path == "/" and scope["method"] in ("HEAD", "GET")):
+            if scope["query_string"] and may_have_key(route.path):
+                scope = with_header_credentials(scope)
+                headers = dict(scope["headers"])
+            if route.path == STATUS_PATH and scope["method"] == "GET":
+                await responses.send_whole(send, answer_status(self.gateway, scope, headers))
+            elif route.path in _OWN_PATHS or (route.path == "/" and scope["method"] in ("HEAD", "GET")):
                 await self._health(route.path, send)
             else:
                 await self._admit(Call(scope, route, headers), receive, send)
@@ -95,12 +105,19 @@ class GatewayApp:
         key = self._check_key(call) if gateway.settings.keys else None
         gateway.active_requests += 1
         try:
-            if call.method == "POST" and call.route.wire is not None:
+            if call.method == "POST" and call.route.wire is not None and not self._is_forwarded(call):
                 await self._proxy(call, key, receive, send)
             else:
                 await forward(gateway, call, key, receive, send)
         finally:
             gateway.active_requests -= 1
+
+    def _is_forwarded(self, call: Call) -> bool:
+        """Return whether settings without an upstream of Gemini's API forward its model calls."""
+        settings = self.gateway.settings
+        if call.route.wire is not GEMINI or settings.of_wire(GEMINI.upstream):
+            return False
+        return any(matches(pattern, call.method, call.route.path) for pattern in settings.forward)
 
     def _busy(self) -> RequestRejected:
         status, message = 503, "gateway is shutting down"
@@ -128,6 +145,8 @@ class GatewayApp:
     async def _proxy(self, call: Call, key: GatewayKey | None, receive: Receive, send: Send) -> None:
         gateway = self.gateway
         settings = gateway.settings
+        if call.wants_array:
+            send = JsonArraySender(send).send
         body = await receive_body(call.headers, receive, settings.limits)
         inbound = read_request(settings, call, decode_body(call.headers, body, settings.limits.body), key)
         with suppress(NotJson):  # left to the upstream to reject
@@ -135,6 +154,7 @@ class GatewayApp:
         if await self._join(inbound, receive, send):
             return
         await gateway.policies.prepare(inbound.project)
+        route_model(gateway.upstream_table, gateway.settings, gateway.policy(inbound.project), inbound)
         spending = await admit(gateway, inbound)
         recorder = ResponseRecorder(send)
         proxied = gateway.new_proxied_call(inbound, recorder.send, spending)
@@ -169,6 +189,7 @@ class GatewayApp:
             text = gateway.metrics.text(
                 running=gateway.active_requests, circuits_open=open_circuits, retry_tokens=gateway.retry_budget.tokens
             )
+            text += upstream_metrics(gateway)
             await responses.send_whole(send, responses.GatewayResponse(200, [_PROMETHEUS_TEXT], text.encode()))
             return
         up = path != "/readyz" or (self.ready and not self.draining)

@@ -20,9 +20,10 @@ from rung.core.policy.prompts import prompt_id, render
 from rung.core.recovery.apply_rung import DEFAULT_MAX_OUTPUT_TOKENS
 from rung.core.recovery.stream_rules import why_not_resume
 from rung.gateway.inbound_request import NotJson
-from rung.gateway.outbound import Outbound
-from rung.gateway.upstream.headers import headers_for_upstream
+from rung.gateway.outbound import Outbound, outbound_for
+from rung.gateway.upstream.table import Target
 from rung.wires.overlap import whole_words
+from rung.wires.wire_json import dump_json, load_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +52,7 @@ class BodyRewriter:
     ) -> None:
         self.inbound = proxied.inbound
         self.policy = policy
-        self._settings = proxied.upstreams.settings
+        self._settings, self._table = proxied.upstreams.settings, proxied.upstreams.table
         self._original = proxied.original
         self._proxied = proxied
         self._summarise = summarise
@@ -78,12 +79,21 @@ class BodyRewriter:
 
     def outbound(self, request: Request) -> Outbound:
         """Return the upstream request for a request of the engine."""
-        upstream, headers = self._original.upstream, self._original.headers
-        if request.agent != upstream.name:
-            upstream = self._settings.upstream(request.agent)
-            headers = headers_for_upstream(list(self.inbound.headers.items()), upstream)
         last = self._original.is_last_resort or self._has_changed_model
-        return Outbound(upstream, headers, self._body_of(request), last, bool(self._resume_message), request.model)
+        return outbound_for(
+            self._table,
+            self.inbound,
+            self._target(request),
+            self._body_of(request),
+            is_last_resort=last,
+            is_resume=bool(self._resume_message),
+        )
+
+    def _target(self, request: Request) -> Target:
+        """Return the upstream of a request, and the name that it has for the model."""
+        if request.model == self.inbound.model and request.agent == self.inbound.upstream.name:
+            return Target(self.inbound.upstream, self.inbound.upstream_model)
+        return self._table.find(request.model, self._settings.upstream(request.agent))
 
     def _body_of(self, request: Request) -> bytes:
         """Return the body of a request, with a model or prompt that the engine changed by itself."""
@@ -91,10 +101,16 @@ class BodyRewriter:
         if request.model == model and not request.prompt:
             return body
         bodies = self.inbound.wire.bodies
-        changed = orjson.loads(body)
+        changed = load_json(body)
         if request.model != model:
-            changed = bodies.with_model(changed, request.model)
-        return orjson.dumps(bodies.with_user_message(changed, request.prompt) if request.prompt else changed)
+            changed = self._with_model(changed, self._target(request))
+        return dump_json(bodies.with_user_message(changed, request.prompt) if request.prompt else changed)
+
+    def _with_model(self, body: dict[str, Any], target: Target) -> dict[str, Any]:
+        """Return the body for another model. One that is translated keeps its thinking, which no translator passes on."""
+        if self._table.wire_for(target, self.inbound) != self.inbound.wire.name:
+            return {**body, "model": target.model} if "model" in body else body  # the path of Gemini's API names it
+        return self.inbound.wire.bodies.with_model(body, target.model)
 
     @property
     def base(self) -> dict[str, Any]:
@@ -203,16 +219,28 @@ class BodyRewriter:
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
         return self._new_request(self.inbound.wire.bodies.with_repaired_history(self.base), request)
 
-    def _change_model(self, request: Request, incident: Incident) -> Request:
+    async def _change_model(self, request: Request, incident: Incident) -> Request:
         model_settings = self.policy.model(request.model)
         agent = model_settings.provider if model_settings is not None and model_settings.provider else request.agent
-        base = self.base
-        if request.model != base.get("model"):
-            base = self.inbound.wire.bodies.with_model(base, request.model)
+        request = request.replace(agent=agent)
+        base = self._on_model(request)
+        if model_settings is not None and model_settings.window:
+            base = await self._fitted(base, model_settings.window)
         if incident.resumed_elsewhere:  # the client already received the beginning
             self._set_resume_message(incident)
         self._has_changed_model = True
-        return self._new_request(base, request.replace(agent=agent))
+        return self._new_request(base, request)
+
+    async def _fitted(self, body: dict[str, Any], window: int) -> dict[str, Any]:
+        """Return the body with a history that fits into a context window of this many tokens, beside the answer."""
+        room = window - min(self.inbound.wire.bodies.limit(body) or 0, window // 2)
+        goal = int(CHARACTERS_PER_TOKEN * room * SIZE_MARGIN)
+        size = count_characters([body])
+        if size <= goal:
+            return body
+        fitted = await self._smaller(body, goal)
+        self._proxied.writer.notes["compacted"] = f"{size} to {count_characters([fitted])} characters"
+        return self._with_room(fitted, window - count_characters([fitted]) // CHARACTERS_PER_TOKEN)
 
     def on_model(self, model: str) -> Request:
         """Return the original request on another model, used when the session was moved to it."""
@@ -222,8 +250,18 @@ class BodyRewriter:
             if model_settings is not None and model_settings.provider
             else self.inbound.upstream.name
         )
-        body = self.inbound.wire.bodies.with_model(self.base, model)
-        return self._new_request(body, self.first.replace(model=model, agent=agent))
+        request = self.first.replace(model=model, agent=agent)
+        return self._new_request(self._on_model(request), request)
+
+    def _on_model(self, request: Request) -> dict[str, Any]:
+        """Return the body for the model of a request: its name, its history, and an output limit that it accepts."""
+        bodies, body, target = self.inbound.wire.bodies, self.base, self._target(request)
+        if target.model != body.get("model", self.inbound.upstream_model):  # the path of Gemini's API names it
+            body = self._with_model(body, target)
+        listed, limit = self.policy.model(request.model), bodies.limit(body)
+        if listed is None or limit is None or limit <= listed.max_tokens:
+            return body
+        return bodies.with_limit(body, listed.max_tokens)
 
     def with_nudge(self, request: Request, message: str) -> Request:
         """Return the request with another user turn, which all later rewrites keep."""
@@ -232,7 +270,7 @@ class BodyRewriter:
     def _new_request(self, base: dict[str, Any], request: Request) -> Request:
         self._base = base
         body = self.inbound.wire.bodies.with_user_message(base, self._resume_message) if self._resume_message else base
-        return self.request(orjson.dumps(body), request.model, request.agent)
+        return self.request(dump_json(body), request.model, request.agent)
 
 
 def body_digest(body: bytes) -> str:

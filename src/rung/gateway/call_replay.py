@@ -22,10 +22,12 @@ from rung.gateway.keys import RequestRejected, usable_key
 from rung.gateway.recovery import recover_ordered
 from rung.gateway.sessions import belongs_to
 from rung.gateway.spending.paid_attempts import admit, release
-from rung.gateway.upstream.headers import credential_header, headers_for_upstream, upstream_key
+from rung.gateway.status import gateway_status
+from rung.gateway.upstream.headers import credential_header, has_own_key, headers_for_upstream
 from rung.store.recorded_calls import forget_expired, recorded_call
 from rung.store.replay_orders import PRESENT_SECONDS, announce, pending_orders, read_order, retire, take_order
-from rung.wires.registry import PATHS
+from rung.wires.gemini_path import for_whole_answer, generation_path, parse_path
+from rung.wires.registry import GEMINI, PATHS
 
 if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 
 _ANSWER_TOKENS: Final = 4_096  # output limit of a call that is made from a prompt alone
 _MAX_RESULT_CHARACTERS: Final = 64 * 1024
-_PATHS: Final = {wire.name: (path, wire) for path, wire in PATHS.items()}
+_PATHS: Final = {wire.name: path for path, wire in PATHS.items()}
+_WIRES: Final = {wire.name: wire for wire in (*PATHS.values(), GEMINI)}
 
 
 class CallReplays:
@@ -55,8 +58,9 @@ class CallReplays:
             return
         now = gateway.clock.now()
         if now - self._announced > PRESENT_SECONDS / 3:
-            upstreams = {each.name: bool(upstream_key(each)) for each in gateway.settings.upstreams}
-            await asyncio.to_thread(announce, gateway.journal, self._holder, upstreams, now)
+            upstreams = {each.name: has_own_key(each) for each in gateway.settings.upstreams}
+            status = gateway_status(gateway)
+            await asyncio.to_thread(announce, gateway.journal, self._holder, upstreams, now, status)
             await asyncio.to_thread(forget_expired, gateway.journal, gateway.settings.recording.keep_seconds, now)
             self._announced = now
         for name in await asyncio.to_thread(pending_orders, gateway.journal):
@@ -118,7 +122,7 @@ class CallReplays:
         """Build the request of an order; reject it if its key or its upstream may no longer be used."""
         gateway, settings = self._gateway, self._gateway.settings
         content = call.content if call is not None else _content_of_prompt(order)
-        path, wire = _PATHS[content["wire"]]
+        wire = _WIRES[content["wire"]]
         upstream = (
             settings.upstream(content["upstream"]) if call is not None else settings.first_upstream(wire.upstream)
         )
@@ -128,7 +132,7 @@ class CallReplays:
         inbound = InboundRequest(
             wire=wire,
             upstream=upstream,
-            target=content.get("target") or path,
+            target=_whole_target(wire, content.get("target") or _PATHS[wire.name]),
             raw_headers=headers,
             headers=dict(headers),
             upstream_headers=headers_for_upstream(headers, upstream),
@@ -167,12 +171,21 @@ class _Answer:
 
 def _content_of_prompt(order: ReplayOrder) -> dict[str, Any]:
     """Return the content of a call that was not recorded: the person's prompt is the whole request."""
-    _, wire = _PATHS[order.wire]
-    body = wire.bodies.build_request(order.intervention.model, order.intervention.prompt, _ANSWER_TOKENS)
+    wire, model = _WIRES[order.wire], order.intervention.model
+    body = wire.bodies.build_request(model, order.intervention.prompt, _ANSWER_TOKENS)
+    target = _PATHS.get(order.wire) or generation_path(model)
     headers = [["content-type", "application/json"]]
     if wire.upstream == "anthropic":
         headers.append(["anthropic-version", "2023-06-01"])
-    return {"wire": order.wire, "headers": headers, "body": orjson.dumps(body).decode(), "key": ""}
+    return {
+        "wire": order.wire, "target": target, "headers": headers, "body": orjson.dumps(body).decode(), "key": "",
+    }  # fmt: skip
+
+
+def _whole_target(wire: WireFormat, target: str) -> str:
+    """Return the target of a request whose answer comes whole."""
+    parsed = parse_path(target.partition("?")[0]) if wire is GEMINI else None
+    return target if parsed is None else for_whole_answer(target, parsed.model)
 
 
 def _whole_answer(text: str) -> bytes:

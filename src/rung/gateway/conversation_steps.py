@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rung.wires.gemini_messages import to_messages
 from rung.wires.wire_json import parse_json
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS: Final = 48  # loop rules look no further back
 _MAX_MESSAGES: Final = 4 * MAX_STEPS  # searched for steps
+_FIELDS: Final = {"responses": "input", "gemini": "contents"}  # that hold a conversation, if not `messages`
 _MAX_ARGUMENT_CHARACTERS: Final = 20_000  # longer arguments are compared as text, not parsed
 
 
@@ -29,14 +31,17 @@ Outcomes = dict[str, tuple[Any, bool]]  # by call id: result, and whether it is 
 
 def recent_steps(wire: str, body: Mapping[str, Any]) -> tuple[list[ConversationStep], int]:
     """Return the last steps since the last user message, oldest first, and how many of them are new."""
-    messages = body.get("input" if wire == "responses" else "messages")
+    messages = body.get(_FIELDS.get(wire, "messages"))
     if not isinstance(messages, list):
         return [], 0
+    messages = messages[-_MAX_MESSAGES:]
+    if wire == "gemini":
+        messages = to_messages(content for content in messages if isinstance(content, dict))
     steps: Steps = []
     outcomes: Outcomes = {}
     read = _READERS[wire]
     new_count = 0
-    for message in reversed(messages[-_MAX_MESSAGES:]):
+    for message in reversed(messages):
         if not steps:
             new_count = len(outcomes)  # results since the last model turn
         if not isinstance(message, dict) or not read(message, steps, outcomes) or len(steps) >= MAX_STEPS:
@@ -98,6 +103,7 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any], Steps, Outcomes], bool
     "messages": _messages,
     "chat": _chat,
     "responses": _responses,
+    "gemini": _messages,
 }
 
 

@@ -24,7 +24,7 @@ class RequestView(NamedTuple):
 
     session: str  # id from the request, else a fingerprint of the conversation
     project: str
-    wire: str  # messages, chat, responses
+    wire: str  # messages, chat, responses, gemini
     model: str
     body: dict[str, Any]
     policy: Policy

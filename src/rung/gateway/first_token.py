@@ -15,7 +15,7 @@ _BYTES_PER_SECOND: Final = 20_000.0  # of a request: a long prompt takes its tim
 # A request that asks for reasoning, and models that reason without being asked: their first content comes late.
 _ASKS_FOR_REASONING: Final = (b'"reasoning', b'"thinking', b'"enable_thinking', b'"effort"')
 _REASONING_MODEL: Final = re.compile(
-    r"(?:^|[/.:-])(?:o[1-9]|gpt-[5-9]|r1|qwq|grok|magistral)|think|reason", re.IGNORECASE
+    r"(?:^|[/.:-])(?:o[1-9]|gpt-[5-9]|r1|qwq|grok|magistral|gemini-(?:2\.5|[3-9]))|think|reason", re.IGNORECASE
 )
 
 

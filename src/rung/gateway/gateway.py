@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.policy.budget import RetryBudget
+from rung.core.recovery.handover import with_enough_room
 from rung.core.recovery.stream_rules import with_accounts
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.run import SYSTEM_CLOCK
@@ -16,7 +17,7 @@ from rung.gateway.call_recording import CallRecording
 from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
 from rung.gateway.http.pool import ConnectionPool
-from rung.gateway.outbound import Outbound, Upstreams
+from rung.gateway.outbound import Upstreams, outbound_for
 from rung.gateway.pinned_models import PinnedModels
 from rung.gateway.policy_table import PolicyTable
 from rung.gateway.proxied_call import ProxiedCall
@@ -25,7 +26,9 @@ from rung.gateway.request_coalescing import InFlightRequests
 from rung.gateway.route_probe import RouteProbe
 from rung.gateway.sessions import SessionTable, session_id
 from rung.gateway.upstream.headers import check_keys
+from rung.gateway.upstream.health import UpstreamHealth
 from rung.gateway.upstream.secret_filter import SecretFilter
+from rung.gateway.upstream.table import Target, UpstreamTable
 from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
@@ -60,10 +63,13 @@ class Gateway:
         client: UpstreamClient | None = None,
     ) -> None:
         self.clock = SYSTEM_CLOCK
+        self.started_at = self.clock.now()
+        self.health = UpstreamHealth()
         self.settings = settings
         self.journal = journal
         self._extra_detectors = tuple(detectors)
         check_keys(settings.upstreams)
+        self.upstream_table = UpstreamTable(settings.upstreams)
         self.client: UpstreamClient = SecretFilter(client or ConnectionPool(settings))
         self.references = ReferenceTable(journal, log, self.clock.now)
         self._upstreams = self._make_upstreams()
@@ -89,8 +95,9 @@ class Gateway:
         Raise ConfigError, and change nothing, if an upstream cannot be used.
         """
         check_keys(settings.upstreams)
+        table = UpstreamTable(settings.upstreams, self.upstream_table)
         self.client.reload(settings)
-        self.settings = settings
+        self.settings, self.upstream_table = settings, table
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.sessions.ttl_seconds = settings.sticky_seconds
@@ -110,16 +117,27 @@ class Gateway:
         return Upstreams(
             client=self.client,
             settings=settings,
+            table=self.upstream_table,
             inspect=self.run_detectors if self.detectors else None,
             references=self.references,
+            health=self.health,
         )
 
     async def load(self) -> None:
-        """Load spend and operator settings from the journal before the first request."""
+        """Load spend and operator settings from the journal before the first request, and ask for the listed prices."""
+        self._request_listed_prices()
         try:
             await self._refresh()
         except Exception as error:  # noqa: BLE001  # a failing store must not prevent startup
             self._log(f"rung gateway: {type(error).__name__}: {error}")
+
+    def _request_listed_prices(self) -> None:
+        """Look the prices of the policy's models up before they are called: a call whose price is unknown costs nothing."""
+        prices, upstreams = self.ledger.prices, self.settings.upstreams
+        for model in self.policy("").models if upstreams else ():
+            name = self.upstream_table.find(model.name, upstreams[0]).model
+            if prices.price(name, self.settings.prices) is None:
+                prices.request(name, "", self.clock.now())
 
     async def background_loop(self, *more: Callable[[], Awaitable[None]]) -> None:
         """Look up prices, refresh spend and operator settings from the journal, and do `more`, forever."""
@@ -161,12 +179,12 @@ class Gateway:
             self._upstreams,
             inbound,
             send,
-            Outbound(
-                inbound.upstream,
-                inbound.upstream_headers,
+            outbound_for(
+                self.upstream_table,
+                inbound,
+                Target(inbound.upstream, inbound.upstream_model),
                 inbound.body,
-                self._has_no_fallback(inbound),
-                model=inbound.model,
+                is_last_resort=self._has_no_fallback(inbound),
             ),
             spending,
         )
@@ -187,24 +205,26 @@ class Gateway:
 
         `spent`: US dollars that the request's first attempt has cost.
         """
-        policy = self.policy(inbound.project)
-        of_wire = {upstream.name for upstream in settings.of_wire(inbound.wire.upstream)}
+        policy, table = self.policy(inbound.project), self.upstream_table
         tokens = len(inbound.body) // CHARACTERS_PER_TOKEN
-        models = tuple(
-            model
-            for model in policy.models
-            if (not model.provider or model.provider in of_wire)
-            and (not model.window or model.window > tokens)
-            and inbound.may_use(model.name)
-        )
+        models = with_enough_room(table.usable_models(policy.models, inbound), inbound.model, tokens)
+        # An upstream that the model list names has the models that it is named with, and no others.
+        named = {model.provider for model in models}
         upstreams = settings.of_wire(inbound.wire.upstream)
-        agents = tuple(upstream.name for upstream in upstreams)
+        agents = tuple(each.name for each in upstreams if each is inbound.upstream or each.name not in named)
         same_account = tuple(
-            upstream.name for upstream in upstreams if upstream.key_env in ("", inbound.upstream.key_env)
+            upstream.name for upstream in upstreams if upstream.account in ("", inbound.upstream.account)
         )
         policy = policy.replace(models=models, agents=agents if len(agents) > 1 else (), report="")
         policy = with_accounts(policy, same_account)
-        return self.ledger.apply_to_policy(policy, inbound, settings, spent, self.clock.now())
+        return self.ledger.apply_to_policy(
+            policy,
+            inbound,
+            settings,
+            spent,
+            self.clock.now(),
+            lambda model: table.find(model, inbound.upstream).model,
+        )
 
     def journal_for(self, inbound: InboundRequest, pinned: str) -> ProjectJournal | None:
         """Return the journal, scoped to a request: its project, the models of its key, and the model of its session."""

@@ -10,7 +10,9 @@ import orjson
 
 from rung.core.domain.errors import RungError
 from rung.gateway.admission.body_fields import scan_fields
-from rung.wires.wire_json import json_object
+from rung.wires.gemini_path import STREAM, for_model, for_whole_answer, parse_path
+from rung.wires.registry import GEMINI
+from rung.wires.wire_json import dump_json, json_object, load_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,19 +56,21 @@ class InboundRequest:
     project: str = ""
     caller: str = ""  # hash of the key, else a digest of the client's own credentials
     session: str = ""  # session that the headers name, qualified by the key; empty if they name none
-    model: str = ""  # at the top level of the body
+    model: str = ""  # at the top level of the body, or in the path
+    upstream_model: str = ""  # the name that the upstream has for it
     is_stream: bool = False  # whether a stream is requested
     key_dollars: float | None = None  # spend limit of the key
     key_hash: str = ""
     allowed_models: tuple[str, ...] = ()  # models the key is restricted to; empty: all
     hides_usage: bool = False  # the gateway asked for usage in the stream, not the client
     _parsed: dict[str, Any] | None = field(default=None)
+    _is_self_contained: bool | None = field(default=None)
 
     def parsed(self) -> dict[str, Any]:
         """Return the body as JSON. Cached: callers must not modify it."""
         if self._parsed is None:
             try:
-                body = orjson.loads(self.body)
+                body = load_json(self.body)
             except orjson.JSONDecodeError as error:
                 raise NotJson(f"request body is not valid JSON: {error}") from None
             if not isinstance(body, dict):
@@ -76,9 +80,13 @@ class InboundRequest:
 
     def read_fields(self) -> None:
         """Read model and stream flag from the top level of the body; leave invalid JSON to the upstream to reject."""
+        if self.wire is GEMINI:
+            self._read_path()
+            return
         scanned = scan_fields(self.body) if self._parsed is None and len(self.body) > _MIN_SCANNED_BYTES else None
         if scanned is not None:
             self.model, self.is_stream = scanned
+            self.upstream_model = self.model
             return
         try:
             fields = self.parsed()
@@ -88,11 +96,40 @@ class InboundRequest:
             fields = json_object(self.body.decode("utf-8", "replace"))
         model = fields.get("model")
         self.model = model if isinstance(model, str) and len(model) <= _MAX_NAME_CHARACTERS else ""
+        self.upstream_model = self.model
         self.is_stream = fields.get("stream") is True
+
+    def _read_path(self) -> None:
+        """Read model and stream flag from the path."""
+        if self.body.lstrip()[:1] != b"{":
+            raise NotJson("request body is not a JSON object")
+        parsed = parse_path(self.target.partition("?")[0])
+        if parsed is not None:
+            self.model = parsed.model if len(parsed.model) <= _MAX_NAME_CHARACTERS else ""
+            self.upstream_model = self.model
+            self.is_stream = parsed.method == STREAM
+
+    def target_for(self, model: str, *, is_stream: bool) -> str:
+        """Return path and query of the request for a model. That of Gemini's API names the model, and whether it streams."""
+        if self.wire is not GEMINI:
+            return self.target
+        return for_model(self.target, model) if is_stream == self.is_stream else for_whole_answer(self.target, model)
 
     def replace_body(self, body: dict[str, Any]) -> None:
         """Send another body than the client's to the upstream."""
-        self.body, self._parsed = orjson.dumps(body), body
+        self.body, self._parsed = dump_json(body), body
+
+    def is_self_contained(self) -> bool:
+        """Return whether the request carries all that it is about, so that another provider can serve it."""
+        from rung.wires.translation.registry import translator_of  # only calls that are translated load translators
+        from rung.wires.translation.self_contained import is_self_contained
+
+        if self._is_self_contained is None:
+            try:
+                self._is_self_contained = is_self_contained(translator_of(self.wire.name).read_request(self.parsed()))
+            except NotJson:
+                self._is_self_contained = False
+        return self._is_self_contained
 
     def may_use(self, model: str) -> bool:
         """Return whether the key of the request may use a model."""

@@ -52,7 +52,7 @@ def authenticate(
     keys: Sequence[GatewayKey], headers: Mapping[bytes, bytes], now: float, spent: Mapping[str, float]
 ) -> GatewayKey:
     """Return the key of a request, from its headers alone: a body is not read for an invalid or exhausted key."""
-    secret = headers.get(b"x-api-key") or headers.get(b"authorization") or b""
+    secret = headers.get(b"x-api-key") or headers.get(b"x-goog-api-key") or headers.get(b"authorization") or b""
     presented = secret.decode("latin-1").removeprefix("Bearer ").strip()
     if not presented:
         raise RequestRejected(401, "missing API key: this gateway requires one of its own keys")

@@ -18,7 +18,8 @@ from rung.engine.recover import recover
 from rung.gateway import response as responses
 from rung.gateway.http.port import read_body, text_headers
 from rung.gateway.response import GatewayResponse
-from rung.wires.registry import MESSAGES
+from rung.wires.gemini_path import GENERATE, STREAM, parse_path
+from rung.wires.registry import GEMINI, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from rung.wires.registry import WireFormat
 
 MODELS: Final = "/v1/models"
+_GEMINI_MODELS: Final = "/v1beta/models"
 COUNT_TOKENS: Final = "/v1/messages/count_tokens"
+_GEMINI_COUNT: Final = ":countTokens"
 _BAD_REQUEST: Final = 400
 _UNSUPPORTED_STATUSES: Final = frozenset({404, 405, 501})  # the upstream has no such endpoint
 _ANSWERED_BY_GATEWAY: Final = (b"x-rung-answered-by", b"gateway")
@@ -37,9 +40,19 @@ _ANSWERED_BY_GATEWAY: Final = (b"x-rung-answered-by", b"gateway")
 
 def is_lookup(method: str, path: str) -> bool:
     """Return whether a request lists models or counts tokens."""
-    if path == COUNT_TOKENS:
-        return method == "POST"
-    return method == "GET" and (path == MODELS or path.startswith(MODELS + "/"))
+    if method == "POST":
+        return counts_tokens(path)
+    return method == "GET" and bool(_listing(path))
+
+
+def counts_tokens(path: str) -> bool:
+    """Return whether a path counts the tokens of a request."""
+    return path == COUNT_TOKENS or (path.endswith(_GEMINI_COUNT) and parse_path(path) is not None)
+
+
+def _listing(path: str) -> str:
+    """Return the path of the list that a path belongs to; empty if it is no path of models."""
+    return next((list_ for list_ in (MODELS, _GEMINI_MODELS) if path == list_ or path.startswith(list_ + "/")), "")
 
 
 async def answer_lookup(
@@ -51,7 +64,8 @@ async def answer_lookup(
     models: Sequence[str] = (),
 ) -> GatewayResponse:
     """Answer a lookup from the upstream, else from the policy. `models`: the models a key is restricted to."""
-    if models and path != COUNT_TOKENS:
+    is_count = counts_tokens(path)
+    if models and not is_count:
         return _list_models(wire, path, models)
     last: list[GatewayResponse] = []
     policy = gateway.policy("").replace(models=(), agents=())  # a fallback model would give a wrong answer
@@ -76,13 +90,13 @@ async def answer_lookup(
         attempt,
         Request(prompt=path),
         policy=policy,
-        key=f"{upstream.name}{MODELS if path.startswith(MODELS) else path}",
+        key=f"{upstream.name}{path if is_count else _listing(path)}",
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,
     )
     if outcome.value is not None:
         return outcome.value
-    if path != COUNT_TOKENS and (not last or last[0].status in _UNSUPPORTED_STATUSES or last[0].status >= 500):  # noqa: PLR2004  # HTTP
+    if not is_count and (not last or last[0].status in _UNSUPPORTED_STATUSES or last[0].status >= 500):  # noqa: PLR2004  # HTTP
         model_names = [model.name for model in gateway.policy("").models]
         if model_names:
             return _list_models(wire, path, model_names)
@@ -99,10 +113,12 @@ async def answer_lookup(
 
 def _list_models(wire: WireFormat, path: str, models: Sequence[str]) -> GatewayResponse:
     """Return the list of models, or one of them, in the client's API format."""
-    format_model = _anthropic_model if wire is MESSAGES else _openai_model
-    model_id = path.removeprefix(MODELS).strip("/")
-    if not model_id:
-        body: dict[str, Any] = {"data": [format_model(model) for model in models]}
+    format_model = {MESSAGES.name: _anthropic_model, GEMINI.name: _gemini_model}.get(wire.name, _openai_model)
+    model_id = path.removeprefix(_listing(path)).strip("/")
+    if not model_id and wire is GEMINI:
+        body: dict[str, Any] = {"models": [format_model(model) for model in models]}
+    elif not model_id:
+        body = {"data": [format_model(model) for model in models]}
         body |= {"has_more": False, "first_id": models[0], "last_id": models[-1]} if wire is MESSAGES else {}
         body |= {} if wire is MESSAGES else {"object": "list"}
     elif model_id in models:
@@ -114,6 +130,11 @@ def _list_models(wire: WireFormat, path: str, models: Sequence[str]) -> GatewayR
 
 def _anthropic_model(model: str) -> dict[str, Any]:
     return {"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
+
+
+def _gemini_model(model: str) -> dict[str, Any]:
+    methods = [GENERATE, STREAM, "countTokens"]
+    return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}
 
 
 def _openai_model(model: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from rung.gateway.http.server_protocol import RESET_EXTENSION
 from rung.gateway.keys import RequestRejected, check_models
 from rung.gateway.model_listing import COUNT_TOKENS, answer_lookup, is_lookup
 from rung.gateway.upstream.headers import headers_for_upstream
+from rung.wires.gemini_path import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,6 +40,7 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
     settings, wire, path = gateway.settings, call.wire, call.route.path
     forwarded_to = find_forward(settings, key, call.method, call.route, call.headers)
     upstream = settings.upstream(forwarded_to) if forwarded_to else settings.first_upstream(wire.upstream)
+    upstream = gateway.upstream_table.with_any_key(upstream, gateway.clock.now())
     body = await receive_body(call.headers, receive, settings.limits)
     raw_headers = call.raw_headers
     if key is not None and key.models:
@@ -70,7 +72,10 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
 
 
 def _check_body(key: GatewayKey, path: str, body: bytes) -> bytes:
-    """Return the body, as it was checked if it names a model."""
+    """Return the body, as it was checked if it names a model. A path of Gemini's API names the model itself."""
+    if (method := parse_path(path)) is not None:
+        check_models(key, {"model": method.model})
+        return body
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:

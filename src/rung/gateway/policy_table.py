@@ -12,6 +12,7 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.errors import ConfigError
 from rung.core.domain.events import IncidentContext
 from rung.core.recovery.stream_rules import for_streams
 from rung.wiring.policies import PolicyStore, project_key
@@ -68,7 +69,9 @@ class PolicyTable:
         if context is None:
             policy = self.get(name)
             rungs = tuple(rung.name for rung in policy.ladder.rungs)
-            context = IncidentContext(policy.ladder.name, policy.name, False, False, rungs, name)  # as declared
+            tries = tuple(rung.tries for rung in policy.ladder.rungs)
+            names = (policy.ladder.name, policy.name)
+            context = IncidentContext(*names, False, False, rungs, name, tries=tries)  # as declared
             self._contexts[name] = context
         return context._replace(project=project, session=session) if session or project != name else context
 
@@ -112,7 +115,7 @@ class PolicyTable:
         try:
             stored = await asyncio.to_thread(store.all_stored)
             if stored != self._stored:
-                policies = await asyncio.to_thread(_effective_policies, store, stored)
+                policies = await asyncio.to_thread(self._effective, store, stored)
                 if store.book is self._book:  # the settings were not reloaded meanwhile
                     self._use(policies, stored)
         except Exception as error:  # noqa: BLE001  # a store in trouble must not affect requests
@@ -120,9 +123,19 @@ class PolicyTable:
         if store.book is self._book:
             self._read_at = began
 
+    def _effective(self, store: PolicyStore, stored: list[StoredSetting]) -> dict[str, Policy]:
+        """Return the policies by project, with the changes that operators made in the service.
 
-def _effective_policies(store: PolicyStore, stored: list[StoredSetting]) -> dict[str, Policy]:
-    """Return the policies by project, with the changes that operators made in the service."""
-    prefix = project_key("")
-    own = [setting.name.removeprefix(prefix) for setting in stored if setting.name.startswith(prefix)]
-    return {name: for_streams(store.effective(name, _TOOL)) for name in ("", *store.book.projects, *own)}
+        One that is not valid, such as one of another version, is logged and affects only its project.
+        """
+        prefix = project_key("")
+        own = [setting.name.removeprefix(prefix) for setting in stored if setting.name.startswith(prefix)]
+        policies: dict[str, Policy] = {}
+        for name in ("", *store.book.projects, *own):
+            try:
+                policies[name] = for_streams(store.effective(name, _TOOL))
+            except ConfigError as error:
+                policies[name] = self.get(name)
+                subject = f"the stored policy of project {name!r}" if name else "the stored default policy"
+                self._log(f"rung gateway: {subject} is not valid, so the last one stays: {error}")
+        return policies

@@ -7,10 +7,8 @@ whether it succeeded.
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import orjson
 
 from rung.adapters.errors.sse import read_event
 from rung.core.classify.evidence import evidence_of
@@ -32,8 +30,10 @@ from rung.gateway.phase_timeouts import FIRST_TOKEN, HEADERS, IDLE, PhaseTimer
 from rung.gateway.response import GatewayResponse
 from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.spending.attempt_meter import AttemptMeter
+from rung.gateway.upstream.call_keys import CallKeys
+from rung.gateway.upstream_request import send_upstream
 from rung.wires.tool_arguments import invalid_call, missing_arguments
-from rung.wires.wire_json import json_object, object_field, object_list
+from rung.wires.wire_json import dump_json, json_object, object_field, object_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,8 @@ class ProxiedCall:
         self.spending = spending
         self.attempt_seconds: float | None = None  # time limit of one attempt, by the policy
         self.meter = AttemptMeter()  # of the current attempt
-        self.writer = ResponseWriter(send)
+        self.keys = CallKeys(upstreams.table, inbound, time)
+        self.writer = ResponseWriter(send, has_comments=inbound.wire.has_comments)
         self.accepted = False  # the upstream accepted the request of the last attempt
         self.stream: StreamSplicer | None = None
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
@@ -89,11 +90,17 @@ class ProxiedCall:
 
     async def attempt(self, outbound: Outbound) -> GatewayResponse | None:
         """Send one upstream request; return the whole response, or None if it was streamed to the client."""
-        before, self._heard_at = self._received(), monotonic()
+        before, began = self._received(), monotonic()
+        self._heard_at = began
+        health, wire = self.upstreams.health, self.inbound.wire.name
         try:
-            return await self._attempt(outbound)
+            reply = await self._attempt(outbound)
         except (AttemptError, OSError) as error:
-            evidence = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
+            given = error.evidence if isinstance(error, AttemptError) else evidence_of(error)
+            evidence = self.keys.note_failure(given)
+            health.note_failure(outbound, wire, given._replace(spare_keys=evidence.spare_keys), time())
+            if evidence.key != self.keys.used:
+                self.last_response = None  # it is about another key than the failure
             if self.inbound.is_stream or evidence.finding is Kind.TIMEOUT:
                 evidence = evidence._replace(silence=round(monotonic() - self._heard_at, 1))
             stream = self.stream
@@ -114,6 +121,9 @@ class ProxiedCall:
                 progress=self._received() > before,
             )
             raise AttemptError.of(marked) from None
+        self.keys.note_success()
+        health.note_success(outbound, wire, self._opened_at - began, time())
+        return reply
 
     def _received(self) -> tuple[int, int]:
         """Return how much of the answer the client has received: complete tool calls, and characters of text."""
@@ -149,13 +159,16 @@ class ProxiedCall:
         timeouts = self.upstreams.settings.timeouts
         factor = timeouts.last_resort_factor if outbound.is_last_resort else 1.0
         timer.start_phase(HEADERS, factor * (timeouts.headers if self.inbound.is_stream else timeouts.total))
-        response = await self.upstreams.client.send(
-            outbound.upstream, "POST", self.inbound.target, outbound.headers, outbound.body
-        )
+        response = await self.send(outbound)
         self.accepted = self.meter.accepted = response.status == _OK
         timer.start_phase(FIRST_TOKEN, self._first_token_seconds(outbound))
         self._opened_at = self._heard_at = monotonic()
         return response
+
+    async def send(self, outbound: Outbound) -> UpstreamResponse:
+        """Send a request; return its response in the client's wire format once its headers are received."""
+        keyed = self.keys.with_key(outbound)
+        return await send_upstream(self.upstreams, outbound, keyed.upstream, keyed.headers, self.writer.notes)
 
     def _first_token_seconds(self, outbound: Outbound) -> float:
         timeouts = self.upstreams.settings.timeouts
@@ -171,18 +184,12 @@ class ProxiedCall:
         data = await read_body(response, self.upstreams.settings.limits.answer)
         reply = GatewayResponse(response.status, responses.headers_for_client(response.raw_headers), data)
         if response.status >= _BAD_REQUEST:
-            self.last_response = reply
-            self.error_responses.append(reply)
-            facts = {"status": response.status, "headers": text_headers(response), "body": data}
-            refusal = evidence_of(facts)._replace(provider=self.inbound.wire.upstream)
-            if outbound.model == self.inbound.model:
-                self.own_error = OwnError(reply, refusal)
-            raise AttemptError.of(refusal)
+            raise self._refusal(response, outbound, reply)
         if response.status != _OK:
             return reply
         self.meter.text_size = len(data)
         body = parse_answer(data, response)
-        self.meter.usage = object_field(body, "usage")
+        self.meter.usage = object_field(body, self.inbound.wire.usage_key)
         evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
         if evidence is None or self._is_accepted(evidence):
             if not outbound.is_resume:
@@ -194,6 +201,18 @@ class ProxiedCall:
             self.partials = [*self.partials, body] if outbound.is_resume else [body]
         raise AttemptError.of(evidence)
 
+    def _refusal(self, response: UpstreamResponse, outbound: Outbound, reply: GatewayResponse) -> AttemptError:
+        """Return the failure of an error response, and keep the response for the client, in its own wire format."""
+        facts = {"status": response.status, "headers": text_headers(response), "body": reply.body}
+        refusal = evidence_of(facts)._replace(provider=outbound.upstream.type)
+        if outbound.translated is not None:
+            reply = responses.translated_error(self.inbound.wire, reply, refusal)
+        self.last_response = reply
+        self.error_responses.append(reply)
+        if outbound.upstream is self.inbound.upstream and outbound.model == self.inbound.upstream_model:
+            self.own_error = OwnError(reply, refusal)
+        return AttemptError.of(refusal)
+
     async def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
         if self.partials:
             self.writer.notes["spliced"] = len(self.partials)
@@ -201,7 +220,7 @@ class ProxiedCall:
             body = self.inbound.wire.bodies.merge([*self.partials, body])
             await self._remember(self.inbound.wire.bodies.references(object_list(body, "output"), last))
             self.partials = []
-            reply = reply._replace(body=orjson.dumps(body))
+            reply = reply._replace(body=dump_json(body))
         bodies = self.inbound.wire.bodies
         if self.upstreams.inspect is not None:
             self._inspect(bodies.text_of(body), bodies.tool_calls(body))

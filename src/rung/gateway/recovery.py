@@ -21,9 +21,10 @@ from rung.gateway.client_timeout import answer_within
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
+from rung.gateway.outbound import outbound_for
 from rung.gateway.sessions import session_id
-from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_tokens
-from rung.gateway.way_back import note_success, route_of, try_own_model
+from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_usage
+from rung.gateway.way_back import may_return, note_success, route_of, try_own_model
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
@@ -54,10 +55,13 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
     elif not nudge:
         if session is None or session.model == inbound.model:
             breaker = gateway.breakers.get(route_of(gateway, inbound))
-            make = partial(paid_attempt, gateway, proxied, proxied.original, inbound.model)
+            make = partial(paid_attempt, gateway, proxied, proxied.original)
             first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
         elif (
-            not pinned and gateway.sessions.has_left(inbound) and gateway.route_probe.begin(route_of(gateway, inbound))
+            not pinned
+            and gateway.sessions.has_left(inbound)
+            and may_return(gateway, inbound, session)
+            and gateway.route_probe.begin(route_of(gateway, inbound))
         ):
             first = await try_own_model(gateway, proxied)
             if first is not None:  # the session is back, also if this request failed
@@ -86,7 +90,7 @@ def _session(gateway: Gateway, inbound: InboundRequest, now: float) -> Session |
     session = gateway.sessions.find(inbound, now)
     if session is None or not gateway.sessions.has_left(inbound):
         return session
-    if not gateway.route_probe.is_healthy(route_of(gateway, inbound)):
+    if not gateway.route_probe.is_healthy(route_of(gateway, inbound)) or not may_return(gateway, inbound, session):
         return session
     gateway.sessions.forget(inbound)
     return None
@@ -144,12 +148,14 @@ async def _recover(
 
     async def attempt(request: Request) -> GatewayResponse | None:
         progress.note()
-        if not inbound.may_use(request.model):  # an operator may order any model
-            raise AttemptError(f"model {request.model!r} is not allowed for this key", finding=Kind.PERMISSION_DENIED)
         outbound = rewriter.outbound(request)
-        await reserve_attempt(gateway, proxied, request.model, outbound.body)
+        if not inbound.may_use(request.model) and not inbound.may_use(
+            outbound.model
+        ):  # an operator may order any model
+            raise AttemptError(f"model {request.model!r} is not allowed for this key", finding=Kind.PERMISSION_DENIED)
+        await reserve_attempt(gateway, proxied, outbound.model, outbound.body)
         try:
-            return await paid_attempt(gateway, proxied, outbound, request.model)
+            return await paid_attempt(gateway, proxied, outbound)
         finally:
             if proxied.accepted:
                 rewriter.mark_accepted()
@@ -238,24 +244,26 @@ def circuit_of(gateway: Gateway, proxied: ProxiedCall, incident: Incident) -> st
 
 async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
     """Return the body with the middle of its history summarised by `summary_model`; the call pays for it."""
-    inbound, upstreams = proxied.inbound, proxied.upstreams
-    bodies, settings = inbound.wire.bodies, upstreams.settings
+    inbound, settings = proxied.inbound, proxied.upstreams.settings
+    bodies = inbound.wire.bodies
     messages = bodies.history(body)
+    table = proxied.upstreams.table
+    target = table.find(settings.summary_model, inbound.upstream)
     body_bytes = orjson.dumps(
-        bodies.build_request(settings.summary_model, SUMMARY_PROMPT + summarizable_text(messages), _SUMMARY_TOKENS)
+        bodies.build_request(target.model, SUMMARY_PROMPT + summarizable_text(messages), _SUMMARY_TOKENS)
     )
-    await reserve_attempt(gateway, proxied, settings.summary_model, body_bytes)
+    outbound = outbound_for(table, inbound, target, body_bytes, is_last_resort=True, is_stream=False)
+    await reserve_attempt(gateway, proxied, target.model, body_bytes)
     async with asyncio.timeout(settings.timeouts.total):
-        response = await upstreams.client.send(
-            inbound.upstream, "POST", inbound.target.partition("?")[0], inbound.upstream_headers, body_bytes
-        )
+        response = await proxied.send(outbound._replace(target=outbound.target.partition("?")[0]))
         try:
             answer = orjson.loads(await read_body(response, settings.limits.answer)) if is_ok(response) else {}
         finally:
             response.close()
-    tokens = bodies.token_counts(answer.get("usage") or {})
-    dollars = settle_tokens(gateway, proxied, settings.summary_model, tokens)
-    record_unjournaled(gateway, proxied, settings.summary_model, dollars)
+    usage = inbound.wire.read_usage(answer.get(inbound.wire.usage_key) or {})
+    dollars = settle_usage(gateway, proxied, target.model, usage)
+    record_unjournaled(gateway, proxied, target.model, dollars)
+    gateway.health.add_cost(outbound.route, dollars)
     summary = bodies.text_of(answer)
     if not summary:
         raise RungNotApplicable(f"{settings.summary_model} returned no summary")

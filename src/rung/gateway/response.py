@@ -13,7 +13,7 @@ from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from rung.core.domain.failures import Failure
+    from rung.core.domain.failures import Evidence, Failure
     from rung.gateway.keys import RequestRejected
     from rung.wires.registry import WireFormat
 
@@ -93,6 +93,13 @@ def upstream_error(wire: WireFormat, status: int, message: str) -> GatewayRespon
     """Return the error of an upstream that has sent no response, in the client's API format."""
     body = orjson.dumps(wire.bodies.error_body(status, message))
     return GatewayResponse(status, [(b"content-type", b"application/json")], body)
+
+
+def translated_error(wire: WireFormat, response: GatewayResponse, evidence: Evidence) -> GatewayResponse:
+    """Return the error response of an upstream with another API, in the client's format. The advice on retries stays."""
+    kept = [header for header in response.headers if header[0] in (*_RETRY_AFTER, _SHOULD_RETRY)]
+    error = upstream_error(wire, response.status, evidence.text)
+    return error._replace(headers=[*error.headers, *kept])
 
 
 def with_retry_advice(response: GatewayResponse, failure: Failure, wait: int = 0) -> GatewayResponse:

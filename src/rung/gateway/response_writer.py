@@ -23,10 +23,11 @@ _STREAM_HEADERS: Final = ((b"content-type", b"text/event-stream"), (b"cache-cont
 class ResponseWriter:
     """State of the response to one client."""
 
-    __slots__ = ("_send", "_told", "attempts", "finished", "headers", "headers_sent", "notes", "timer")
+    __slots__ = ("_has_comments", "_send", "_told", "attempts", "finished", "headers", "headers_sent", "notes", "timer")
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, has_comments: bool = True) -> None:
         self._send = send
+        self._has_comments = has_comments  # the client ignores comments in a stream
         self.headers_sent = False  # the response headers were sent
         self.finished = False  # the last byte was sent
         self.headers: Headers = []  # of the upstream's stream
@@ -44,7 +45,7 @@ class ResponseWriter:
             self._told = self._rung_headers()
             headers = [*(self.headers or _STREAM_HEADERS), *self._told]
             await self._send({"type": "http.response.start", "status": _OK, "headers": headers})
-        elif last:
+        elif last and self._has_comments:
             data = self._late_notes() + data
         timer = self.timer
         if timer is not None:

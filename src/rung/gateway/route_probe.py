@@ -39,6 +39,10 @@ class RouteProbe:
         """Return whether nothing is known against a route."""
         return route not in self._outages
 
+    def due_times(self) -> dict[str, float]:
+        """Return the routes that are not healthy, and when each may be tried again."""
+        return {route: outage.due_at for route, outage in self._outages.items()}
+
     def mark_failed(self, route: str) -> None:
         """Record that a call was handed away from a route."""
         if route in self._outages:

@@ -97,7 +97,15 @@ class RunningGateway:
         self._reload_error = ""
         needs_restart = (settings.host, settings.port) != (self.settings.host, self.settings.port)
         self.log("rung gateway: settings reloaded" + "; restart to change host or port" * needs_restart)
+        self.log_warnings()
         return True
+
+    def log_warnings(self) -> None:
+        """Log what the settings promise and cannot keep."""
+        if self.app is not None:
+            gateway = self.app.gateway
+            for warning in gateway.upstream_table.warnings(gateway.policy("").models):
+                self.log(f"rung gateway: warning: {warning}")
 
 
 class _Server(uvicorn.Server):
@@ -114,6 +122,7 @@ class _Server(uvicorn.Server):
         if self.started:
             host = self._running.settings.host
             self._running.log(f"rung gateway: http://{host}:{self._running.port}")
+            self._running.log_warnings()
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002  # a signal handler's signature
         """Drain on the first signal, exit at once on the second; do not re-raise either."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import asdict, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from rung.core.domain.settings_schema import (
     FLAG,
     POSITIVE_SECONDS,
     SECONDS,
+    TEXT,
     WHOLE,
     Type,
     list_of,
@@ -33,7 +34,8 @@ from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.gateway.keys import RequestRejected
-from rung.gateway.upstream.settings import WIRES, UpstreamSettings, read_upstreams
+from rung.gateway.upstream.read_upstreams import read_upstreams
+from rung.gateway.upstream.settings import WIRES, UpstreamSettings
 from rung.wiring.recording import RecordingSettings, recording_settings
 from rung.wiring.request_origin import LOOPBACK_HOSTS
 
@@ -139,20 +141,57 @@ class GatewayKey:
         return bool(self.models) or self.dollars is not None
 
 
+_CACHE_READ: Final = "US dollars for a million tokens that are read from the provider's cache. Left out: as `input`."
+_CACHE_WRITE: Final = "US dollars for a million tokens that are written to the cache. Left out: as `input`."
+_CACHE_WRITE_1H: Final = (
+    "US dollars for a million tokens that are written to the cache for an hour. Left out: twice `input` if `cache_write` is "
+    "set, else as `input`."
+)
+
+
+@settings
+class TierPrice:
+    """Price of calls with a long prompt, in full: a row of `[[gateway.prices.MODEL.tiers]]`."""
+
+    above: int = setting(COUNT, "Prompt tokens, cached ones included, above which the price holds for the whole call.")
+    input: float = setting(DOLLARS, "US dollars for a million input tokens.")
+    output: float = setting(DOLLARS, "US dollars for a million output tokens.")
+    cache_read: float | None = setting(optional(DOLLARS), _CACHE_READ, default=None)
+    cache_write: float | None = setting(optional(DOLLARS), _CACHE_WRITE, default=None)
+    cache_write_1h: float | None = setting(optional(DOLLARS), _CACHE_WRITE_1H, default=None)
+
+
+@settings
+class ModelAlias:
+    """Model that stands for a name that clients ask for: a row of `[[gateway.aliases]]`."""
+
+    name: str = setting(TEXT, "Name that clients ask for.")
+    model: str = setting(TEXT, "Model that serves it, such as openai/gpt-5.1 with the name of its upstream.")
+    project: str = setting(ANY_TEXT, "Project whose clients it is for. Empty: all.", default="")
+
+
 @settings
 class Price:
-    """Price of one model: `[gateway.prices.MODEL]`."""
+    """Price of one model: `[gateway.prices.MODEL]`. It replaces the price list's."""
 
     input: float = setting(DOLLARS, "US dollars for a million input tokens.")
     output: float = setting(DOLLARS, "US dollars for a million output tokens.")
+    cache_read: float | None = setting(optional(DOLLARS), _CACHE_READ, default=None)
+    cache_write: float | None = setting(optional(DOLLARS), _CACHE_WRITE, default=None)
+    cache_write_1h: float | None = setting(optional(DOLLARS), _CACHE_WRITE_1H, default=None)
+    tiers: tuple[TierPrice, ...] = setting(rows_of(TierPrice), "Prices of calls with a long prompt.", default=())
 
 
-NO_PRICES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType({})
+NO_PRICES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
 
-def _read_prices(value: object, key: str) -> Mapping[str, Mapping[str, float]]:
+def _read_prices(value: object, key: str) -> Mapping[str, Mapping[str, Any]]:
     prices = {model: read_settings(Price, row, f"{key}.{model}") for model, row in read_table(value, key).items()}
-    return {model: {"input": float(each.input), "output": float(each.output)} for model, each in prices.items()}
+    for model, price in prices.items():
+        thresholds = [tier.above for tier in price.tiers]
+        if len(set(thresholds)) < len(thresholds):
+            raise ConfigError(f"{key}.{model}.tiers", thresholds, "rows whose `above` differ")
+    return {model: asdict(price) for model, price in prices.items()}
 
 
 def _read_forward(value: object, key: str) -> Mapping[str, str]:
@@ -192,7 +231,7 @@ class GatewaySettings:
     keys: tuple[GatewayKey, ...] = setting(rows_of(GatewayKey), "Issued keys.", default=())
     forward: Mapping[str, str] = setting(
         Type("a table: path = name of an upstream", parse=_read_forward),
-        "Further paths, such as `/v1beta/*`, and the upstream that they are sent to, without recovery. Other paths that "
+        "Further paths, such as `/openai/*`, and the upstream that they are sent to, without recovery. Other paths that "
         "the gateway does not know are refused (404).",
         default_factory=dict,
     )
@@ -235,8 +274,11 @@ class GatewaySettings:
         "Reaction to a loop: none, a header, also a message, or also an end of the session.",
         default="off",
     )
-    prices: Mapping[str, Mapping[str, float]] = setting(
+    prices: Mapping[str, Mapping[str, Any]] = setting(
         Type("a table of prices", parse=_read_prices), "Prices by model.", default_factory=lambda: NO_PRICES
+    )
+    aliases: tuple[ModelAlias, ...] = setting(
+        rows_of(ModelAlias), "Models that stand for the names that clients ask for.", default=()
     )
     upstreams: tuple[UpstreamSettings, ...] = ()
     loop_settings: LoopSettings = field(default_factory=LoopSettings)
@@ -275,6 +317,15 @@ class GatewaySettings:
             raise RequestRejected(404, text)
         return upstreams[0]
 
+    def alias(self, project: str, model: str) -> str:
+        """Return the model that stands for a name, for a project or for all of them; empty: the name stands for itself."""
+        rows = [row for row in self.aliases if row.name == model and row.project in ("", project)]
+        return max(rows, key=lambda row: bool(row.project)).model if rows else ""
+
+    def own_or_any_upstream(self, wire: str) -> UpstreamSettings:
+        """Return the first upstream with this wire format, else one that may serve its calls translated."""
+        return (self.of_wire(wire) or self.upstreams)[0]
+
     def of_wire(self, wire: str) -> tuple[UpstreamSettings, ...]:
         """Return the upstreams with this wire format, in the order they are tried."""
         upstreams = self._of_wire.get(wire)
@@ -288,6 +339,14 @@ def with_gateway_defaults(book: PolicyBook) -> PolicyBook:
     return book.with_base(DEFAULT_POLICY)
 
 
+def _listed_models(book: PolicyBook | None) -> tuple[str, ...]:
+    """Return the models that the policies of a file list."""
+    if book is None:
+        return ()
+    policies = (book.policy_for(project=name) for name in ("", *book.projects))
+    return tuple(model.name for policy in policies for model in policy.models if not model.provider)
+
+
 def settings_from(
     table: object, book: PolicyBook | None = None, *, loops: object = None, recording: object = None, **flags: Any
 ) -> GatewaySettings:
@@ -297,7 +356,7 @@ def settings_from(
     values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
     try:
         return GatewaySettings(
-            upstreams=read_upstreams(source, has_keys=bool(values.get("keys"))),
+            upstreams=read_upstreams(source, has_keys=bool(values.get("keys")), models=_listed_models(book)),
             loop_settings=loop_settings_from({} if loops is None else loops),
             recording=recording_settings(recording),
             book=with_gateway_defaults(book or PolicyBook(default=parse_policy(DEFAULT_POLICY), settings={})),

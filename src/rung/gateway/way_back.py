@@ -1,7 +1,7 @@
 """The way back from a fallback: a session that left its model because of an outage returns when the outage is over.
 
-Only between two answers. Sessions that left for another reason, such as a request that was too large, stay for
-`sticky_seconds`.
+Only between two answers. Sessions for which the cold cache of their own model would cost more than they save, and those
+that left for another reason, such as a request that was too large, stay for `sticky_seconds`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS
 from rung.core.policy.breaker import CallVerdict, Permit
+from rung.core.policy.call_costs import returns_at_once
 from rung.core.recovery.circuit import breaker_verdict, opens_circuit
 from rung.engine.first_attempt import FirstAttempt
 from rung.gateway.spending.paid_attempts import paid_attempt
@@ -29,6 +30,14 @@ def route_of(gateway: Gateway, inbound: InboundRequest) -> str:
     return gateway.breaker_key(inbound, inbound.model, inbound.upstream.name)
 
 
+def may_return(gateway: Gateway, inbound: InboundRequest, session: Session) -> bool:
+    """Return whether a session goes back to its own model before `sticky_seconds`, although its cache there is cold."""
+    ledger, known = gateway.ledger, gateway.settings.prices
+    targets = (gateway.upstream_table.find(model, inbound.upstream) for model in (inbound.model, session.model))
+    own, fallback = (ledger.prices.price(target.model, known) for target in targets)
+    return returns_at_once(ledger.averages.of(inbound.session), own, fallback)
+
+
 async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt | None:
     """Make the first attempt on the model that the session left, as the probe of its route.
 
@@ -39,7 +48,7 @@ async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt 
     answer = breaker.admit(began)
     permit = answer if isinstance(answer, Permit) else None  # the route has a schedule of its own
     try:
-        value = await paid_attempt(gateway, proxied, proxied.original, proxied.inbound.model)
+        value = await paid_attempt(gateway, proxied, proxied.original)
     except asyncio.CancelledError:
         breaker.record(permit, began, gateway.clock.now(), CallVerdict.NEUTRAL)
         gateway.route_probe.end(route)
@@ -59,7 +68,7 @@ def _after_failure(
 ) -> FirstAttempt | None:
     """Return the failed attempt if it is to be recovered: the client has a part of it, or the model is not the reason."""
     route, failure = route_of(gateway, proxied.inbound), classify(first.error)
-    is_outage = failure.kind in INFRASTRUCTURE_KINDS
+    is_outage = failure.kind in INFRASTRUCTURE_KINDS and not failure.evidence.spare_keys
     is_recovered = proxied.has_received() or not is_outage
     verdict = (
         CallVerdict.NEUTRAL if is_recovered else breaker_verdict(failure)
@@ -69,6 +78,7 @@ def _after_failure(
     if is_outage:
         gateway.route_probe.end(route, first.ended - first.began)
     else:
+        gateway.breakers.get(route).close(first.ended)  # it answers: what it rejects is repaired there
         gateway.route_probe.mark_healthy(route)
     return first._replace(dollars=proxied.spending.dollars) if is_recovered else None
 

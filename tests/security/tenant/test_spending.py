@@ -13,7 +13,8 @@ import pytest
 import rung
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Evidence, Kind
-from rung.core.policy.spend_estimates import ModelPrice
+from rung.core.domain.usage import Usage
+from rung.core.policy.model_prices import ModelPrice
 from rung.core.policy.spend_limits import SpendLimits
 from rung.gateway.inbound_request import InboundRequest
 from rung.gateway.keys import RequestRejected, hash_key
@@ -305,7 +306,7 @@ def test_made_up_sessions_reopen_nothing() -> None:
     async def run() -> None:
         for session, tokens in (("mine", 1), ("other", 9)):
             reservation = await ledger.admit(inbound(session), now)
-            ledger.settle(reservation, inbound(session), "small", ModelPrice(0.0, 1.0), (0, tokens), now)
+            ledger.settle(reservation, inbound(session), "small", ModelPrice(0.0, 1.0), Usage(output=tokens), now)
         for n in range(10_050):
             with suppress(RequestRejected):
                 await ledger.admit(inbound(f"made-up-{n}"), now)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import orjson
-
+from rung.gateway.admission.google_paths import is_google_path
 from rung.gateway.admission.routes import MAX_NAME_CHARACTERS
 from rung.gateway.inbound_request import InboundRequest, caller_of, session_of
 from rung.gateway.keys import check_models
 from rung.gateway.sessions import qualified
 from rung.gateway.upstream.headers import headers_for_upstream, is_anthropic_client
-from rung.wires.registry import CHAT, MESSAGES
+from rung.wires.gemini_path import asks_for_array, with_events
+from rung.wires.registry import CHAT, GEMINI, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,11 @@ class Call(NamedTuple):
         return self.route.wire or wire_of(self.route.path, self.headers)
 
     @property
+    def wants_array(self) -> bool:
+        """Return whether the client asks for a stream as a JSON array, not as server-sent events."""
+        return self.route.wire is GEMINI and asks_for_array(self.target)
+
+    @property
     def has_large_body(self) -> bool:
         """Return whether the unread body is so large, or of unknown size, that the connection is not worth keeping."""
         length = self.headers.get(b"content-length", b"0")
@@ -68,7 +73,9 @@ class Call(NamedTuple):
 
 def wire_of(path: str, headers: Mapping[bytes, bytes]) -> WireFormat:
     """Return the wire format for a path that is no model call."""
-    return MESSAGES if path.startswith("/v1/messages") or is_anthropic_client(headers) else CHAT
+    if path.startswith("/v1/messages") or is_anthropic_client(headers):
+        return MESSAGES
+    return GEMINI if is_google_path(path) or b"x-goog-api-key" in headers else CHAT
 
 
 def read_request(settings: GatewaySettings, call: Call, body: bytes, key: GatewayKey | None) -> InboundRequest:
@@ -77,11 +84,11 @@ def read_request(settings: GatewaySettings, call: Call, body: bytes, key: Gatewa
     if b"content-encoding" in headers:  # the body is decoded
         raw_headers = [header for header in raw_headers if header[0] != b"content-encoding"]
         headers = dict(raw_headers)
-    upstream = settings.first_upstream(wire.upstream)
+    upstream = settings.own_or_any_upstream(wire.upstream)
     inbound = InboundRequest(
         wire=wire,
         upstream=upstream,
-        target=call.target,
+        target=with_events(call.target) if wire is GEMINI else call.target,
         raw_headers=raw_headers,
         headers=headers,
         upstream_headers=headers_for_upstream(raw_headers, upstream),
@@ -93,9 +100,14 @@ def read_request(settings: GatewaySettings, call: Call, body: bytes, key: Gatewa
     if key is None:
         inbound.read_fields()
         return inbound
-    check_models(key, inbound.parsed())
+    parsed = inbound.parsed()
     inbound.read_fields()
-    inbound.body = orjson.dumps(inbound.parsed())  # a field that the client named twice is sent once, as it was checked
+    if wire is GEMINI:  # the path names the model
+        parsed = {name: value for name, value in parsed.items() if name != "model"}
+        check_models(key, {"model": inbound.model})
+    else:
+        check_models(key, parsed)
+    inbound.replace_body(parsed)  # a field that the client named twice is sent once, as it was checked
     inbound.key_hash, inbound.allowed_models = key.hash, key.models
     inbound.project = key.project or inbound.project
     inbound.session = qualified(key.hash, inbound.session)

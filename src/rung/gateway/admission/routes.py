@@ -9,7 +9,8 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 from rung.gateway.keys import RequestRejected
 from rung.gateway.model_listing import is_lookup
 from rung.gateway.upstream.headers import is_anthropic_client
-from rung.wires.registry import PATHS
+from rung.wires.gemini_path import parse_path
+from rung.wires.registry import GEMINI, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,15 +33,17 @@ _STATELESS_POSTS: Final = frozenset(
 )  # fmt: skip
 
 
-# The APIs of Anthropic and OpenAI beside model calls.
-_KNOWN_PATHS: Final = tuple(
+# The same of Gemini's API: methods of a model.
+_STATELESS_METHODS: Final = frozenset({"embedContent", "batchEmbedContents"})
+# The APIs of Anthropic, OpenAI and Google beside model calls.
+_KNOWN_PATHS: Final = ("/v1beta/*", "/v1alpha/*", "/upload/*", *(
     f"/v1/{name}/*"
     for name in (
         "messages", "chat/completions", "responses", "models", "completions", "embeddings", "moderations", "rerank", "images",
         "audio", "videos", "files", "uploads", "batches", "vector_stores", "assistants", "threads", "conversations",
         "containers", "fine_tuning", "evals", "realtime", "organization", "skills", "usage", "complete",
     )
-)  # fmt: skip
+))  # fmt: skip
 
 
 class Route(NamedTuple):
@@ -65,6 +68,8 @@ def find_route(raw_path: bytes) -> Route:
     if wire is None and "/v1" + path in PATHS:  # the client's base URL lacks /v1
         path = "/v1" + path
         wire = PATHS[path]
+    elif wire is None and (method := parse_path(path)) is not None and method.is_generation:
+        wire = GEMINI
     return Route(path, project, wire)
 
 
@@ -95,7 +100,7 @@ def check_path(key: GatewayKey, method: str, route: Route) -> None:
     """Reject a method and path that the key may not use."""
     if (method == "POST" and route.wire is not None) or is_lookup(method, route.path):
         return
-    if method == "POST" and route.path in _STATELESS_POSTS and not key.is_limited:
+    if method == "POST" and _is_stateless(route.path) and not key.is_limited:
         return
     if not any(matches(pattern, method, route.path) for pattern in key.paths):
         raise RequestRejected(
@@ -103,6 +108,11 @@ def check_path(key: GatewayKey, method: str, route: Route) -> None:
             f"{method} {route.path[:100]} is not allowed for this key, because the gateway cannot limit its cost or"
             " separate it from other keys; to allow it, add it to the key's `paths` in [[gateway.keys]]",
         )
+
+
+def _is_stateless(path: str) -> bool:
+    parsed = parse_path(path)
+    return path in _STATELESS_POSTS if parsed is None else parsed.method in _STATELESS_METHODS
 
 
 def find_forward(

@@ -11,6 +11,7 @@ import orjson
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
 from rung.gateway.http.port import header_of
+from rung.wires.wire_json import load_json
 
 if TYPE_CHECKING:
     from rung.gateway.http.port import UpstreamResponse
@@ -22,7 +23,7 @@ DRAIN_SECONDS: Final = 1.0  # after the terminal event: a connection whose trans
 def parse_answer(data: bytes, response: UpstreamResponse) -> dict[str, Any]:
     """Parse the body of a whole answer."""
     try:
-        body = orjson.loads(data)
+        body = load_json(data)
     except orjson.JSONDecodeError:
         kind = header_of(response, b"content-type").decode("latin-1") or "no content type"
         text = f"response body is incomplete: {len(data)} bytes of {kind} that are not JSON"

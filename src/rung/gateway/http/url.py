@@ -13,6 +13,9 @@ _HOST: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
 _DOT_SEGMENT: Final = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\])", re.IGNORECASE)
 _WITHOUT_V1: Final = re.compile(r"/v1$|/openai/deployments/[^/]+$")  # below an Azure deployment there is no /v1
 
+_GOOGLE_VERSIONS: Final = ("/v1beta", "/v1alpha")
+_VERSION: Final = re.compile(r"^/v1(?:beta|alpha)?(?=/)")
+
 
 class HttpUrl(NamedTuple):
     """Parts of an HTTP URL; an international host name is encoded, an IPv6 address has no brackets."""
@@ -37,7 +40,7 @@ class HttpUrl(NamedTuple):
         return f"{self.scheme}://{self.authority}{self.path}" + (f"?{self.query}" if self.query else "")
 
     def target(self, target: str) -> str:
-        """Return the request target for an API target: with the base path, without a second /v1, with the URL's query.
+        """Return the request target for an API target: with the base path, without a second version, with the URL's query.
 
         Raise ValueError if the target would leave the base path.
         """
@@ -46,6 +49,8 @@ class HttpUrl(NamedTuple):
             check_path(path)
         if path.startswith("/v1/") and _WITHOUT_V1.search(self.path):
             path = path.removeprefix("/v1")
+        elif self.path.endswith(_GOOGLE_VERSIONS):
+            path = _VERSION.sub("", path)
         if self.query:
             names = {_name(pair) for pair in self.query.split("&")}
             own = [pair for pair in query.split("&") if pair and _name(pair) not in names]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.domain.usage import Usage
 from rung.core.policy.spend_estimates import estimated_tokens, unseen_tokens
 
 if TYPE_CHECKING:
-    from rung.wires.registry import BodyFormat
+    from rung.wires.registry import WireFormat
 
 _EVENT: Final = b"data:"
 
@@ -31,21 +33,21 @@ class AttemptMeter:
         """Count the events in received bytes of a stream."""
         self.events += chunk.count(_EVENT)
 
-    def estimated(
-        self, bodies: BodyFormat, bound: tuple[int, int] | None, *, abandoned: bool, streamed: bool
-    ) -> tuple[int, int]:
-        """Return the input and output tokens to pay for where the upstream has reported no usage.
+    def estimated(self, wire: WireFormat, bound: tuple[int, int] | None, *, abandoned: bool, streamed: bool) -> Usage:
+        """Return the tokens to pay for where the upstream has reported no usage at the end.
 
         `bound`: the most that the request can use. `abandoned`: this side gave up while the upstream still worked. A
         response that is not streamed is charged as a whole although it did not arrive, so that the bound counts.
         """
         if not self.accepted and not abandoned:
-            return 0, 0  # rejected, or never received
+            return Usage()  # rejected, or never received
         if not streamed and not self.text_size and bound is not None:
-            return bound
-        tokens_in, tokens_out = bodies.token_counts(self.started_usage)
-        tokens_in = tokens_in or estimated_tokens(self.sent)
-        tokens_out = max(tokens_out, self.events, estimated_tokens(self.text_size))
+            return Usage(input=bound[0], output=bound[1])
+        usage = wire.read_usage(self.started_usage)
+        if not usage.prompt:
+            sent = estimated_tokens(self.sent)
+            usage = Usage(input=sent if bound is None else min(sent, bound[0]), output=usage.output)
+        tokens_out = max(usage.output, self.events, estimated_tokens(self.text_size))
         if abandoned:
             tokens_out += unseen_tokens(monotonic() - self.content_at)
-        return (tokens_in, tokens_out) if bound is None else (min(tokens_in, bound[0]), min(tokens_out, bound[1]))
+        return replace(usage, output=tokens_out if bound is None else min(tokens_out, bound[1]))

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.policy.call_costs import SessionUsage
 from rung.core.policy.purses import Purses, Reservation, refusal
@@ -26,8 +26,9 @@ from rung.wiring.prices import PriceTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rung.core.domain.usage import Usage
+    from rung.core.policy.model_prices import ModelPrice
     from rung.core.policy.policy import Policy
-    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
     from rung.store.journal.journal import Journal
@@ -47,7 +48,7 @@ class SpendLedger:
         self.prices = PriceTable()
         self._journal = journal
         self._sessions: OrderedDict[str, float] = OrderedDict()  # when each loaded session last spent, by purse
-        self._averages = SessionAverages()
+        self.averages = SessionAverages()
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
         self._used: dict[str, SessionUsage] = {}  # by session, not yet in the journal
@@ -175,7 +176,7 @@ class SpendLedger:
         return reservation
 
     async def find_price(
-        self, inbound: InboundRequest, model: str, known: Mapping[str, Mapping[str, float]], now: float
+        self, inbound: InboundRequest, model: str, known: Mapping[str, Mapping[str, Any]], now: float
     ) -> ModelPrice:
         """Look up the price of a model for a call with limits; reject the call if it is unknown."""
         self.prices.request(model, inbound.key_hash, now)
@@ -220,19 +221,18 @@ class SpendLedger:
         inbound: InboundRequest,
         model: str,
         price: ModelPrice | None,
-        tokens: tuple[int, int],
+        usage: Usage,
         now: float,
-        cached: int = 0,
     ) -> float:
-        """Count the tokens of an attempt, of which some were `cached`; return their cost in US dollars."""
-        self._averages.add(inbound.session, tokens)
+        """Count the tokens of an attempt; return their cost in US dollars."""
+        self.averages.add(inbound.session, usage)
         if inbound.session and self._journal is not None:
             used = self._used.get(inbound.session, SessionUsage())
-            self._used[inbound.session] = used.plus(SessionUsage(1, *tokens, cached))
+            self._used[inbound.session] = used.plus(SessionUsage.of(usage))
         if price is None:
             self.prices.request(model, inbound.key_hash, now)
             return 0.0
-        dollars = price.cost(tokens)
+        dollars = price.cost(usage)
         self.purses.settle(reservation, dollars)
         for spend_limit in reservation.limits:
             settled = self._settled[1]
@@ -249,18 +249,27 @@ class SpendLedger:
         return dollars
 
     def apply_to_policy(
-        self, policy: Policy, inbound: InboundRequest, settings: GatewaySettings, spent: float, now: float
+        self,
+        policy: Policy,
+        inbound: InboundRequest,
+        settings: GatewaySettings,
+        spent: float,
+        now: float,
+        listed_name: Callable[[str], str] = str,
     ) -> Policy:
         """Return the policy with the remaining budget as its cap and the estimated cost of a call on each model.
 
-        `spent`: US dollars that the call has spent; its incident counts them again.
+        `spent`: US dollars that the call has spent; its incident counts them again. `listed_name` gives the name under
+        which a model of the policy has its price.
         """
         remaining = [self.purses.left(spend_limit) + spent for spend_limit in self._limits_for(inbound, now)]
         if policy.budget.dollars is not None:
             remaining.append(policy.budget.dollars)
         if remaining:
             policy = policy.replace(budget=replace(policy.budget, dollars=min(remaining)))
-        return self._averages.apply_to_policy(policy, inbound, lambda model: self.prices.price(model, settings.prices))
+        return self.averages.apply_to_policy(
+            policy, inbound, lambda model: self.prices.price(listed_name(model), settings.prices)
+        )
 
     def _limits_for(self, inbound: InboundRequest, now: float) -> list[SpendLimit]:
         limits = []

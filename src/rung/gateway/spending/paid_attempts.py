@@ -10,16 +10,17 @@ import orjson
 
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.core.domain.token_counts import cached_tokens
+from rung.core.policy.model_prices import highest_price
 from rung.core.policy.purses import Reservation
-from rung.core.policy.spend_estimates import highest_price, named_models, token_bound, unpriced_option
+from rung.core.policy.spend_estimates import named_models, token_bound, unpriced_option
 from rung.gateway import response as responses
 from rung.gateway.keys import RequestRejected
 from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.wires.registry import CHAT
 
 if TYPE_CHECKING:
-    from rung.core.policy.spend_estimates import ModelPrice
+    from rung.core.domain.usage import Usage
+    from rung.core.policy.model_prices import ModelPrice
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.outbound import Outbound
@@ -83,9 +84,7 @@ async def reserve_attempt(gateway: Gateway, proxied: ProxiedCall, model: str, bo
         raise AttemptError(str(error), finding=Kind.BUDGET_EXHAUSTED) from None
 
 
-async def paid_attempt(
-    gateway: Gateway, proxied: ProxiedCall, outbound: Outbound, model: str
-) -> GatewayResponse | None:
+async def paid_attempt(gateway: Gateway, proxied: ProxiedCall, outbound: Outbound) -> GatewayResponse | None:
     """Make one attempt whose estimate is reserved, and settle it however it ends."""
     proxied.meter = AttemptMeter(len(outbound.body))
     cancelled = abandoned = False
@@ -98,33 +97,34 @@ async def paid_attempt(
         abandoned = error.evidence.finding is Kind.TIMEOUT
         raise
     finally:
-        _settle(gateway, proxied, model, abandoned=abandoned, cancelled=cancelled)
+        _settle(gateway, proxied, outbound, abandoned=abandoned, cancelled=cancelled)
+        gateway.health.add_cost(outbound.route, proxied.spending.attempt_dollars)
 
 
-def _settle(gateway: Gateway, proxied: ProxiedCall, model: str, *, abandoned: bool, cancelled: bool) -> None:
+def _settle(gateway: Gateway, proxied: ProxiedCall, outbound: Outbound, *, abandoned: bool, cancelled: bool) -> None:
     inbound, spending = proxied.inbound, proxied.spending
     proxied.count_received()
-    meter, bodies = proxied.meter, inbound.wire.bodies
-    if meter.usage:
-        tokens = bodies.token_counts(meter.usage)
+    meter, wire = proxied.meter, inbound.wire
+    reported = outbound.translated.usage if outbound.translated is not None else None
+    if reported is not None:  # the client's wire may not say all that the upstream charges for
+        usage = reported
+    elif meter.usage:
+        usage = wire.read_usage(meter.usage)
     else:
-        tokens = meter.estimated(bodies, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
-    dollars = settle_tokens(gateway, proxied, model, tokens, cached_tokens(meter.usage))
+        usage = meter.estimated(wire, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
+    dollars = settle_usage(gateway, proxied, outbound.model, usage)
     spending.attempt_dollars = dollars
     spending.cancelled_dollars = dollars if cancelled else 0.0
 
 
-def settle_tokens(
-    gateway: Gateway, proxied: ProxiedCall, model: str, tokens: tuple[int, int], cached: int = 0
-) -> float:
-    """Count tokens that a call has used, of which some were `cached`; return their cost in US dollars."""
+def settle_usage(gateway: Gateway, proxied: ProxiedCall, model: str, usage: Usage) -> float:
+    """Count the tokens that an attempt of a call has used; return their cost in US dollars."""
+    tokens = (usage.prompt, usage.output)
     if tokens == (0, 0):
         return 0.0
     spending = proxied.spending
     price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
-    dollars = gateway.ledger.settle(
-        spending.reservation, proxied.inbound, model, price, tokens, gateway.clock.now(), cached
-    )
+    dollars = gateway.ledger.settle(spending.reservation, proxied.inbound, model, price, usage, gateway.clock.now())
     gateway.accounting.count_usage(tokens, dollars)
     spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
     spending.dollars += dollars
@@ -143,8 +143,10 @@ async def _reserve(gateway: Gateway, inbound: InboundRequest, spending: CallSpen
     price = spending.price = highest_price(prices)
     listed = gateway.policy(inbound.project).model(model)
     limit = inbound.wire.bodies.limit(parsed)
-    spending.bound = token_bound(parsed, len(body), limit, price, listed.max_tokens if listed is not None else None)
-    await ledger.reserve(spending.reservation, price.cost(spending.bound), now)
+    max_output = listed.max_tokens if listed is not None else None
+    betas = inbound.headers.get(b"anthropic-beta", b"").decode("latin-1")
+    spending.bound = token_bound(parsed, len(body), limit, price, max_output, betas)
+    await ledger.reserve(spending.reservation, price.highest_cost(spending.bound), now)
 
 
 def _request_usage(inbound: InboundRequest) -> None:

@@ -1,45 +1,40 @@
-"""Average cost of a session's calls: the estimate for a fallback to another model."""
+"""Average call of a session: the estimate for a fallback to another model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.usage import Usage
+from rung.core.policy.call_costs import SessionUsage
 from rung.core.policy.spend_estimates import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rung.core.policy.model_prices import ModelPrice
     from rung.core.policy.policy import Policy
-    from rung.core.policy.spend_estimates import ModelPrice
     from rung.gateway.inbound_request import InboundRequest
 
 _MAX_SESSIONS: Final = 10_000
-
-
-class SpendTotals(NamedTuple):
-    """Calls and tokens of one session so far."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
 
 
 class SessionAverages:
     """Tokens of sessions, in this process."""
 
     def __init__(self) -> None:
-        self._totals: dict[str, SpendTotals] = {}
+        self._totals: dict[str, SessionUsage] = {}
 
-    def add(self, session: str, tokens: tuple[int, int]) -> None:
+    def add(self, session: str, usage: Usage) -> None:
         """Count the tokens of a call."""
         if session:
             if len(self._totals) > _MAX_SESSIONS:
                 self._totals.clear()
-            before = self._totals.get(session, SpendTotals())
-            self._totals[session] = SpendTotals(
-                before.calls + 1, before.tokens_in + tokens[0], before.tokens_out + tokens[1]
-            )
+            self._totals[session] = self.of(session).plus(SessionUsage.of(usage))
+
+    def of(self, session: str) -> SessionUsage:
+        """Return the usage of a session in this process."""
+        return self._totals.get(session, SessionUsage())
 
     def apply_to_policy(
         self, policy: Policy, inbound: InboundRequest, price: Callable[[str], ModelPrice | None]
@@ -52,10 +47,13 @@ class SessionAverages:
         return policy.replace(models=models)
 
     def _estimate(self, inbound: InboundRequest, price: ModelPrice | None) -> float:
-        """Estimate the US dollars of one call: the session's average, else this request's input alone."""
+        """Estimate the US dollars of one call: the session's average, else this request's input alone.
+
+        Nothing is read from the cache, on any model: the estimates are for a handover, and they are compared.
+        """
         if price is None:
             return 0.0
-        totals = self._totals.get(inbound.session, SpendTotals())
-        if not totals.calls:
-            return len(inbound.body) / BYTES_PER_TOKEN * price.input  # a lower bound: output length is unknown
-        return (totals.tokens_in * price.input + totals.tokens_out * price.output) / totals.calls
+        used = self.of(inbound.session)
+        if not used.calls:
+            return price.cost(Usage(input=len(inbound.body) // BYTES_PER_TOKEN))  # a lower bound: the output is unknown
+        return used.cold_cost(price)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.errors import ConfigError
-from rung.gateway.upstream.settings import DROP
+from rung.gateway.upstream.settings import AZURE, DROP, GEMINI
 from rung.wires.registry import ANTHROPIC
 
 if TYPE_CHECKING:
@@ -30,10 +30,14 @@ _CREDENTIALS: Final = frozenset({b"authorization", b"cookie"})
 _CREDENTIAL_ENDINGS: Final = (b"-key", b"-token", b"-secret", b"-password", b"-authorization", b"-signature")
 _NOT_CREDENTIALS: Final = frozenset({b"idempotency-key", b"x-idempotency-key"})
 _NO_COMPRESSION: Final = (b"accept-encoding", b"identity")
+_KEY_HEADERS: Final = {ANTHROPIC: "x-api-key", AZURE: "api-key", GEMINI: "x-goog-api-key"}
 
 
 def headers_for_upstream(headers: Headers, upstream: UpstreamSettings) -> Headers:
-    """Return the headers of a client for an upstream, with the credentials that its settings grant it."""
+    """Return the headers of a client for an upstream, with the credentials that its settings grant it.
+
+    One of several keys is added when the request is sent: see `CallKeys`.
+    """
     named = connection_named(headers)
     forwarded = [
         header
@@ -46,6 +50,12 @@ def headers_for_upstream(headers: Headers, upstream: UpstreamSettings) -> Header
         forwarded.append(credential_header(upstream, upstream_key(upstream)))
     forwarded.append(_NO_COMPRESSION)
     return forwarded
+
+
+def own_headers(upstream: UpstreamSettings) -> Headers:
+    """Return the headers of a request to another API than the client's: its headers and its key are not meant for it."""
+    headers = [(b"content-type", b"application/json"), (b"user-agent", b"rung"), _NO_COMPRESSION]
+    return [*headers, credential_header(upstream, upstream_key(upstream))] if upstream.key_env else headers
 
 
 def without_credentials(headers: Headers) -> Headers:
@@ -93,18 +103,25 @@ def upstream_key(upstream: UpstreamSettings) -> bytes:
     return os.environ.get(upstream.key_env, "").encode("latin-1", "replace") if upstream.key_env else b""
 
 
+def has_own_key(upstream: UpstreamSettings) -> bool:
+    """Return whether the gateway has a key of its own for an upstream."""
+    return any(os.environ.get(name) for name in upstream.key_names)
+
+
 def credential_header(upstream: UpstreamSettings, key: bytes) -> tuple[bytes, bytes]:
     """Return the header by which an upstream gets a key."""
-    name = upstream.key_header.lower() or ("x-api-key" if upstream.wire == ANTHROPIC else "authorization")
+    name = upstream.key_header.lower() or _KEY_HEADERS.get(upstream.type or upstream.wire, "authorization")
     return name.encode(), (b"Bearer " if name == "authorization" else b"") + key
 
 
 def check_keys(upstreams: Iterable[UpstreamSettings]) -> None:
-    """Raise ConfigError if the key of an upstream is missing or cannot be sent in a header; do not show the key."""
+    """Raise ConfigError if a key of an upstream is missing or cannot be sent in a header; do not show the key."""
     for upstream in upstreams:
-        setting, key = f"gateway.upstreams.{upstream.name}.key_env", os.environ.get(upstream.key_env, "")
-        if upstream.key_env and not key:
-            raise ConfigError(setting, upstream.key_env, "the name of an environment variable that is set")
-        if not key.isascii() or not key.isprintable() or " " in key:
-            allowed = "the name of a variable whose value is ASCII, without spaces and line breaks"
-            raise ConfigError(setting, upstream.key_env, allowed)
+        setting = f"gateway.upstreams.{upstream.name}.{'key_envs' if upstream.key_envs else 'key_env'}"
+        for name in upstream.key_names:
+            key = os.environ.get(name, "")
+            if not key:
+                raise ConfigError(setting, name, "the name of an environment variable that is set")
+            if not key.isascii() or not key.isprintable() or " " in key:
+                allowed = "the name of a variable whose value is ASCII, without spaces and line breaks"
+                raise ConfigError(setting, name, allowed)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MIN_KEY_BYTES: Final = 8  # a shorter text is no secret, and may occur by chance
 _REPLACEMENT: Final = b"<secret:upstream-key>"
+_BEARER: Final = b"Bearer "
 _SET_COOKIE: Final = b"set-cookie"  # belongs to the gateway's account, not to the client
 
 
@@ -33,8 +34,16 @@ class SecretFilter:
     ) -> UpstreamResponse:
         """Send one request; return the response without the key that was sent."""
         response = await self._client.send(upstream, method, target, headers, body)
-        key = upstream_key(upstream)
+        key = _token(headers) if upstream.has_cloud_identity else upstream_key(upstream)
         return FilteredResponse(response, key) if len(key) >= _MIN_KEY_BYTES else response
+
+
+def _token(headers: Headers) -> bytes:
+    """Return the access token in the headers of a request; empty for a signature, which is of no use to others."""
+    for name, value in headers:
+        if name == b"authorization" and value.startswith(_BEARER):
+            return value.removeprefix(_BEARER)
+    return b""
 
 
 class FilteredResponse:
