@@ -515,6 +515,50 @@ export interface ProjectPolicy {
   who: string;
 }
 
+/** A circuit that is not closed. */
+export interface ProviderCircuitOut {
+  model: string;
+  state: string;
+  probeIn: number;
+}
+
+/** Latest failure of a provider, redacted. */
+export interface ProviderErrorOut {
+  kind: string;
+  message: string;
+  at: number;
+}
+
+/** One key by the name of its variable. `models`: those that it is limited for. */
+export interface ProviderKeyOut {
+  name: string;
+  state: string;
+  until: number | null;
+  models: string[];
+}
+
+/** One upstream of one running gateway, since that was started. `at`: when the gateway said it. */
+export interface ProviderOut {
+  gateway: string;
+  at: number;
+  startedAt: number;
+  name: string;
+  type: string;
+  host: string;
+  wires: string[];
+  state: string;
+  keys: ProviderKeyOut[];
+  successes: number;
+  failures: Record<string, number>;
+  lastError: ProviderErrorOut | null;
+  latencyP50: number | null;
+  lastSeen: number | null;
+  circuits: ProviderCircuitOut[];
+  translated: TranslationOut[];
+  dropped: Record<string, number>;
+  dollars: number;
+}
+
 /** Outcomes of the incidents whose first failure has this kind. */
 export interface RecoveryStats {
   kind: string;
@@ -604,7 +648,7 @@ export interface ScheduledRetry {
   isProbe: boolean;
 }
 
-/** A session with its attempts, recoveries, model changes and costs. */
+/** A session with its attempts, recoveries, model changes and costs. `cacheShare`: the part of its input tokens that came from the provider's cache, 0 to 1; null: none are recorded. */
 export interface SessionDetail {
   id: string;
   project: string;
@@ -625,6 +669,7 @@ export interface SessionDetail {
   recoveries: IncidentOut[];
   modelChanges: ModelChange[];
   cost: ModelCost[];
+  cacheShare: number | null;
 }
 
 /** One session of an agent. */
@@ -757,6 +802,13 @@ export interface TokenOut {
   madeAt: number;
   endsAt: number | null;
   token?: string | null;
+}
+
+/** Attempts that were translated from a client's wire format to the upstream's. */
+export interface TranslationOut {
+  client: string;
+  upstream: string;
+  calls: number;
 }
 
 /** Request to open a pool, or all closed pools of a crew. */

@@ -76,6 +76,18 @@ def test_an_escalation_is_priced_before_it_is_done(
     expect(page.locator(".turn.recovered")).to_contain_text("large")
 
 
+def test_an_escalation_shows_before_the_next_call(
+    service: Service, stage: Stage, open_page: Callable[..., Page]
+) -> None:
+    """A session that has ended names the model that a person chose, until its next call uses it."""
+    stage.failed("broken-2")
+    page = open_page(service, "/sessions/broken-2")
+    expect(page.locator(".facts")).not_to_contain_text("from the next call")
+    page.get_by_role("button", name="Escalate").click()
+    page.get_by_role("dialog").locator(".button.primary").click()
+    expect(page.locator(".facts")).to_contain_text("large from the next call")
+
+
 def test_a_recovery_can_be_stopped(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
     """Stop ends a waiting recovery and is then disabled."""
     stage.waits("limited-3")

@@ -184,6 +184,45 @@ def test_two_people_do_not_overwrite_each_other(service: Service, open_page: Cal
     expect(page.locator("dialog .error-text")).to_contain_text("Someone else")
 
 
+def test_a_draft_survives_a_live_update(service: Service, open_page: Callable[..., Page]) -> None:
+    """Another person's save keeps an open draft and is announced; the draft is compared with it before it is saved."""
+    place = "projects/team%2Fdraft/retry-policy"
+    page = open_page(service, "/policies?project=team%2Fdraft")
+    toml, retries = page.get_by_label("Policy as TOML"), page.get_by_label("Retries", exact=True)
+    expect(retries).to_be_visible()
+    service.request("PUT", place, {"settings": {"retries": 1}}, {"If-Match": '"0"'})
+    expect(toml).to_have_value(re.compile("retries = 1"))  # without a draft, the page follows
+    retries.fill("4")
+    expect(toml).to_have_value(re.compile("retries = 4"))
+    service.request("PUT", place, {"settings": {"retries": 2}}, {"If-Match": '"1"'})
+    expect(page.locator(".save-bar")).to_contain_text("Someone else saved this policy")
+    expect(toml).to_have_value(re.compile("retries = 4"))
+    expect(retries).to_have_value("4")
+    page.get_by_role("button", name="Compare with it").click()
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.locator("dialog .diff .remove")).to_contain_text("retries = 2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved. The policy applies")).to_be_visible()
+    expect(page.get_by_role("button", name="Review and save")).to_have_count(0)
+    assert service.request("GET", place)["maxRetries"] == 4
+
+
+def test_a_draft_survives_a_new_connection(service: Service, open_page: Callable[..., Page]) -> None:
+    """When the live connection is made anew, everything is reloaded, and the draft stays."""
+    place = "projects/team%2Fagain/retry-policy"
+    leader = open_page(service, "/policies?project=team%2Fagain")
+    page = leader.context.new_page()
+    page.goto(service.url("/policies?project=team%2Fagain"))
+    page.get_by_label("Retries", exact=True).fill("4")
+    expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 4"))
+    service.request("PUT", place, {"settings": {"retries": 1}}, {"If-Match": '"0"'})
+    leader.close()  # the other page now reads the events
+    expect(page.locator(".save-bar")).to_contain_text("Someone else saved this policy")
+    expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 4"))
+    page.get_by_role("button", name="Discard changes").click()
+    expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 1"))
+
+
 def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
     """A template fills the draft, and the backtest reports on recorded incidents."""
     page = open_page(demo, "/policies")

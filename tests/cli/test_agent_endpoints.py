@@ -36,7 +36,12 @@ def test_any_command_gets_the_variables(tmp_path: Path) -> None:
     """A program that is not known keeps its words; LlamaIndex and LiteLLM read OPENAI_API_BASE."""
     found = point(tmp_path, "python", "agent.py")
     assert found.words == ("python", "agent.py")
-    assert found.env == {"ANTHROPIC_BASE_URL": URL, "OPENAI_BASE_URL": URL + "/v1", "OPENAI_API_BASE": URL + "/v1"}
+    assert found.env == {
+        "ANTHROPIC_BASE_URL": URL,
+        "OPENAI_BASE_URL": URL + "/v1",
+        "OPENAI_API_BASE": URL + "/v1",
+        "GOOGLE_GEMINI_BASE_URL": URL,
+    }
 
 
 @pytest.mark.parametrize(
@@ -147,10 +152,21 @@ def test_qwen_gets_a_flag(tmp_path: Path) -> None:
         point(tmp_path, "qwen", "--openai-base-url=http://x")
 
 
+def test_gemini_gets_a_variable(tmp_path: Path) -> None:
+    """Gemini CLI is pointed by a variable if it uses an API key; a login with Google goes elsewhere, and is refused."""
+    assert point(tmp_path, "npx", "@google/gemini-cli@latest", "-p", "x").env["GOOGLE_GEMINI_BASE_URL"] == URL
+    settings = tmp_path / "home/.gemini/settings.json"
+    write(settings, {"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    assert point(tmp_path, "gemini").words == ("gemini",)
+    write(settings, {"security": {"auth": {"selectedType": "oauth-personal"}}})
+    with pytest.raises(ConfigError, match="gemini with an API key"):
+        point(tmp_path, "gemini")
+
+
 @pytest.mark.parametrize("command", [["gateway", "--no-journal", "run"], ["lab", "test"]])
 def test_an_agent_that_cannot_be_pointed_is_not_run(tmp_path: Path, command: list[str]) -> None:
-    """Gemini CLI would go to its provider at real cost: the command ends before it starts, and says why."""
-    program = tmp_path / "gemini"
+    """Amp would go to its provider at real cost: the command ends before it starts, and says why."""
+    program = tmp_path / "amp"
     program.write_text("#!/bin/sh\ntouch started\n")
     program.chmod(0o755)
     done = subprocess.run(
@@ -159,5 +175,5 @@ def test_an_agent_that_cannot_be_pointed_is_not_run(tmp_path: Path, command: lis
         check=False,
     )  # fmt: skip
     assert done.returncode == 2, done
-    assert "which the gateway does not recover; run it without rung" in done.stderr
+    assert "it talks to its own service only; run it without rung" in done.stderr
     assert not (tmp_path / "started").exists()

@@ -48,6 +48,28 @@ def test_text_as_an_argument() -> None:
     assert table["why"] == next(rule.why for rule in RULES if rule.id == failure.rule)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kind", "error_type"),
+    [
+        (("--status", "429", "slow down"), "rate_limit", "rate_limit"),
+        (("--status", "503", "overloaded"), "overloaded", "server_error"),
+        (("--status", "504", "no"), "timeout", "server_error"),
+        (("the request timed out",), "timeout", "timeout"),
+        (("--status", "400", "context_length_exceeded"), "context_limit", "context_limit"),
+        (("--status", "403", "no"), "permission_denied", "auth_error"),
+        (("who knows",), "unknown", "unknown"),
+    ],
+)
+def test_the_error_type(arguments: tuple[str, ...], kind: str, error_type: str) -> None:
+    """The eight error types that the API knows are shown beside the kind, as text, as JSON and by line."""
+    table = found(*arguments)
+    assert (table["kind"], table["error_type"]) == (kind, error_type)
+    assert error_type in next(line for line in run("classify", *arguments).output.splitlines() if "error type" in line)
+    given = {"message": arguments[-1], **({"status": int(arguments[1])} if len(arguments) > 1 else {})}
+    (line,) = lines(run("classify", "--jsonl", given=json.dumps(given)).output)
+    assert (line["kind"], line["error_type"]) == (kind, error_type)
+
+
 def test_text_from_a_pipe() -> None:
     """Without an argument, or with a dash, the text is read from the pipe, even if it is not UTF-8."""
     assert found(given="API Error: 529 Overloaded")["kind"] == "overloaded"
@@ -208,7 +230,7 @@ def test_a_file_of_errors(tmp_path: Path) -> None:
         (3, "output_limit", False, None),
         (None, "unknown", False, None),
     ]
-    assert {"id", "kind", "retryable", "retry_after_s", "rule"} == set(named[0])
+    assert {"id", "kind", "error_type", "retryable", "retry_after_s", "rule"} == set(named[0])
 
 
 def test_a_pipe_of_errors_is_answered_as_it_comes() -> None:

@@ -71,6 +71,7 @@ def test_the_lines_to_paste(tmp_path: Path) -> None:
         "export ANTHROPIC_BASE_URL=http://127.0.0.1:8123",
         "export OPENAI_BASE_URL=http://127.0.0.1:8123/v1",
         "export OPENAI_API_BASE=http://127.0.0.1:8123/v1",
+        "export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8123",
     ]
 
 

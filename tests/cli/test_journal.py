@@ -17,8 +17,10 @@ from click.testing import CliRunner, Result
 
 from rung.cli.group import root
 from rung.core.domain import events as ev
+from rung.core.policy.call_costs import SessionUsage
 from rung.store import open_journal
 from rung.store.queries.groups import groups, resolve
+from rung.store.session_usage import add_usage
 from rung.testing import HttpError
 from rung.wiring.journals import default_path, journal_path
 from tests.store.recorded import DAY, NO_IDEA, START, Recorded
@@ -261,6 +263,18 @@ def test_show_shows_questions_and_answers(recorded: Recorded) -> None:
     assert "auth_error: bad key" in plain
     assert "stop: Stop and keep the results so far" in plain
     assert "answered retry" in plain
+
+
+def test_show_has_the_cache_share_of_the_session(recorded: Recorded) -> None:
+    """An incident of a session with recorded tokens shows how much of the session's input came from the cache."""
+    incident = next(
+        one for one in recorded.outcomes if json.loads(good("show", one.id, "--json"))["incident"]["session"]
+    )
+    session = json.loads(good("show", incident.id, "--json"))["incident"]["session"]
+    assert "from cache" not in good("show", incident.id)
+    add_usage(recorded.journal, {session: SessionUsage(2, 1_000, 50, 620, 100)}, START)
+    assert "62.0 % of the session's input from cache" in " ".join(good("show", incident.id).split())
+    assert json.loads(good("show", incident.id, "--json"))["cache_share"] == 0.62
 
 
 def test_show_as_json_is_the_row_and_the_events(recorded: Recorded) -> None:

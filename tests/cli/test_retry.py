@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import anthropic
 import pytest
 
 import rung
@@ -24,6 +27,7 @@ from tests.trusting import write_trusted
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RUNG = [sys.executable, "-m", "rung"]
@@ -224,19 +228,77 @@ def test_escalate(tmp_path: Path) -> None:
     assert call("escalate", "s-1", "--to", "huge", "--yes").returncode == 0
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Any:
-    """A real `rung serve` with its gateway, which may run commands; its address and its token."""
+@pytest.mark.parametrize(
+    ("words", "reason", "result"),
+    [
+        (("retry", "s-1", "--model", "large"), "no client for large", {"how": "refused", "ok": False, "result": None}),
+        (("retry", "s-1", "--yes"), "no client for small", {"how": "refused", "ok": False, "result": None}),
+        (("escalate", "s-1", "--to", "large"), "--yes", {"done": False}),
+    ],
+)
+def test_a_refusal_is_a_json_object_too(
+    words: tuple[str, ...], reason: str, result: dict[str, Any], tmp_path: Path
+) -> None:
+    """With --json a refusal prints one object with the reason, exit code 4, and the line on stderr stays."""
+    trusted(tmp_path)
+    library_session("s-1")
+    done = call(*words, "--json")
+    assert done.returncode == 4
+    printed = json.loads(done.stdout)
+    assert reason in printed.pop("reason")
+    assert printed == {"session": "s-1", **result}
+    assert reason in done.stderr
+
+
+class Served(NamedTuple):
+    """Addresses of a service and of its gateway."""
+
+    service: str
+    gateway: str
+
+
+@contextmanager
+def serving() -> Iterator[Served]:
+    """A real `rung serve` with its gateway, which may run commands."""
     process = subprocess.Popen(
         [*RUNG, "serve", "--port", "0", "--gateway-port", "0", "--run-commands", "--token", "t" * 32],
-        stdout=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     assert process.stdout is not None
-    line = process.stdout.readline()
-    yield line.split()[3].partition("?")[0]
-    process.terminate()
-    process.wait(30)
-    process.stdout.close()
+    try:
+        service = process.stdout.readline().split()[3].partition("?")[0]
+        gateway = next(line for line in process.stdout if "gateway:" in line)
+        yield Served(service, re.findall(r"ANTHROPIC_BASE_URL=(\S+)", gateway)[0])
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """Address of a service."""
+    with serving() as addresses:
+        yield addresses.service
+
+
+def test_a_missing_key_names_the_option(tmp_path: Path) -> None:
+    """Where the client used its own key, the refusal names the option of the command, not the field of the API."""
+    with Lab([{"fault": "bad_request"}]) as lab:
+        write_trusted(tmp_path / "rung.toml", f'[gateway.upstreams.claude]\nwire = "anthropic"\nurl = "{lab.url}"\n')
+        with serving() as addresses, anthropic.Anthropic(api_key="sk-client", base_url=addresses.gateway) as client:
+            told: Any = [{"role": "user", "content": "hello"}]
+            with pytest.raises(anthropic.BadRequestError):
+                client.messages.create(
+                    model="m", max_tokens=9, messages=told, extra_headers={"x-rung-session": "s-2"}, timeout=60
+                )
+            with rung.journal() as journal:  # the gateway says that it takes orders
+                wait_until(lambda: journal.read("SELECT 1 FROM message WHERE topic LIKE 'replayer/%'"))
+            for there in ((), ("--service", addresses.service, "--token", "t" * 32)):
+                done = call("retry", "s-2", *there)
+                assert done.returncode == 4, done.stderr
+                assert "--api-key-env: the client used its own key" in done.stderr
+                assert "apiKey" not in done.stderr
 
 
 def test_through_a_service(tmp_path: Path, served: str) -> None:
@@ -250,8 +312,9 @@ def test_through_a_service(tmp_path: Path, served: str) -> None:
     assert "upside down" in (tmp_path / "given").read_text()
     assert call("retry", session, "--service", served, "--token", "wrong").returncode == 4
     library_session("s-1")
-    asked = call("escalate", "s-1", "--to", "large", *there)
+    asked = call("escalate", "s-1", "--to", "large", "--json", *there)
     assert (asked.returncode, "--yes" in asked.stderr) == (4, True)
+    assert "--yes" in json.loads(asked.stdout)["reason"]
     assert call("escalate", "s-1", "--to", "large", "--yes", *there).returncode == 0
     with rung.journal() as journal:
         assert journal.model_for("s-1") == "large"

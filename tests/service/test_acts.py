@@ -9,6 +9,7 @@ import pytest
 
 import rung
 from rung.adapters.system.provider_client import MeteredAnswer
+from rung.core.domain.usage import Usage
 from rung.service.spending import Spending
 from rung.store.queries.spend import charge_keys
 from rung.store.session_usage import session_usage
@@ -38,6 +39,15 @@ def waiting(service: Running, *items: Any, session: str = "s-1", **settings: Any
     )
     eventually(lambda: service.journal.read("SELECT 1 FROM session WHERE id = ? AND failures > 0", (session,)))
     return result, script
+
+
+def test_the_number_of_retries_is_that_of_the_policy(service: Running) -> None:
+    """A session that waits for its retry shows which one it is, of as many as its own policy allows."""
+    result, _ = waiting(service, HttpError(503, "busy"), "fine", retries=5)
+    (row,) = eventually(lambda: [one for one in service.get("/api/sessions")["items"] if one["status"] == "retrying"])
+    assert (row["retry"]["attempt"], row["retry"]["of"]) == (1, 5)
+    service.post("/api/sessions/s-1/retry", {"mode": "plain"}, 202)
+    assert result().ok
 
 
 def test_a_waiting_recovery_is_retried(service: Running) -> None:
@@ -155,7 +165,7 @@ def test_the_cost_of_a_retry_is_booked(service: Running, past: None) -> None:
     """What a replay costs is part of the session, from the tokens that the provider reports, else from the text."""
     prices = {"large": {"input": 1_000_000.0, "output": 2_000_000.0}}
     service.context.replayers.spending = Spending(service.journal, None, prices)
-    answers = [MeteredAnswer("fine", (3, 4)), MeteredAnswer("four", (0, 0))]
+    answers = [MeteredAnswer("fine", Usage(input=3, output=4)), MeteredAnswer("four", Usage())]
     service.context.replayers.replayers = [Metered(answers)]
     for dollars in (3 + 2 * 4.0, 11 + len('["the task of lost", []]') // 4 + 2.0):
         done = _confirmed_retry(service, "lost", {"mode": "model", "model": "large"})
@@ -181,6 +191,9 @@ class Metered:
 def test_nothing_is_retried_or_escalated_on_an_empty_budget(service: Running, past: None) -> None:
     """With nothing left, a retry and an escalation are refused, also where the cost is unknown."""
     service.admin.put("/api/budgets", json={"session": 0}, headers={"if-match": '"0"'})
+    preview = service.get("/api/sessions/lost/retry-preview")
+    assert (preview["possible"], preview["budgetLeft"]) == (False, 0.0)
+    assert "budget of $0.00 for this session is spent" in preview["whyNot"]
     for body in ({}, {"mode": "model", "model": "unheard-of"}):
         refused = service.post("/api/sessions/lost/retry", body, 409)
         assert "budget of $0.00 for this session is spent" in refused["detail"]

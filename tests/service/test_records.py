@@ -16,6 +16,7 @@ from rung.core.domain.incident import Incident
 from rung.core.policy.call_costs import SessionUsage
 from rung.core.recovery.escalation_reason import escalation_reason
 from rung.service.incident_status import live_status
+from rung.service.spending import Spending
 from rung.store.session_usage import add_usage
 from rung.testing import FakeClock, HttpError, Script
 
@@ -114,6 +115,28 @@ def test_a_handover_without_a_cost_in_the_policy_is_estimated(service: Running) 
     assert service.journal.flush()
     (change,) = service.get("/api/sessions/s")["modelChanges"]
     assert change["costEstimate"] == pytest.approx(15.0 + 7.5)
+
+
+def test_a_session_has_its_cache_share(service: Running) -> None:
+    """The part of a session's input that came from the cache is shown; without recorded tokens it is unknown."""
+    recover(service, "s", "fine")
+    assert service.get("/api/sessions/s")["cacheShare"] is None
+    add_usage(service.journal, {"s": SessionUsage(2, 1_000, 50, 620, 100)}, START)
+    assert service.get("/api/sessions/s")["cacheShare"] == 0.62
+
+
+def test_a_handover_is_estimated_with_a_cold_cache(service: Running) -> None:
+    """The estimate of another model counts what the session has cached as a cache write there, and says so."""
+    recover(service, "s", "fine")
+    prices = {
+        name: {"input": 5.0, "output": 25.0, "cache_read": 0.5, "cache_write": 6.25} for name in ("small", "large")
+    }
+    service.context.replayers.spending = Spending(service.journal, None, prices)
+    add_usage(service.journal, {"s": SessionUsage(1, 1_000_000, 0, 900_000, 100_000)}, START)
+    preview = service.get("/api/sessions/s/retry-preview", model="large")
+    assert preview["costEstimate"] == pytest.approx(6.25)
+    assert preview["costDifference"] == pytest.approx(6.25 - (0.45 + 0.625))
+    assert preview["estimateBasis"].endswith("reads nothing from a cache")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
-// Polling for crew pages: a crew's table has no event stream. Hidden tabs do not poll.
+// Polling for what has no event stream: a crew's table, the status of gateways. Hidden tabs do not poll.
 import { useEffect } from "preact/hooks";
 import { connection } from "./bus";
 
 const INTERVAL_MS = 2_000;
 
-export function usePoll(reload: () => void): void {
+export function usePoll(reload: () => void, intervalMs = INTERVAL_MS): void {
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden && connection.peek() === "live") reload();
-    }, INTERVAL_MS);
+    }, intervalMs);
     return () => clearInterval(timer);
   }, []);
 }

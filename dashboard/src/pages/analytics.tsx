@@ -9,6 +9,7 @@ import { updateParams, hrefTo } from "../route";
 import { EmptyState, LoadError } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Select, Tabs } from "../ui/parts";
+import { Providers } from "../ui/providers";
 import { showError, showToast } from "../ui/toast";
 import type { FailureAnalytics, FailureGroupOut, KpiTile as KpiTileData, RecoveryStats, RungEffectOut } from "../wire";
 
@@ -87,6 +88,7 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
           </div>
         </>
       )}
+      <Providers />
     </section>
   );
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call, get, deniedReason, me } from "../api";
 import { duration } from "../format";
+import type { Message } from "../live/stream";
 import { useResource } from "../live/use_resource";
 import { updateParams, hrefTo } from "../route";
 import { Dialog } from "../ui/dialog";
@@ -14,11 +15,13 @@ import type { EffectivePolicy, PolicyIn, PolicyOut, PolicyTemplate, PolicyValida
 
 const DEBOUNCE_MS = 350;
 
+const isAction = ({ name }: Message) => name === "act";
+
 export default function Policies({ params }: { params: URLSearchParams }) {
   const project = params.get("project") ?? "";
   const path = project ? `projects/${encodeURIComponent(project)}/retry-policy` : "retry-policy";
-  const stored = useResource(path, async (signal) => call<PolicyOut>("GET", path, { signal }));
-  const overrides = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal));
+  const stored = useResource(path, async (signal) => call<PolicyOut>("GET", path, { signal }), isAction);
+  const overrides = useResource("project policies", (signal) => get<ProjectPolicy[]>("projects/retry-policies", {}, signal), isAction);
   const templates = useResource("templates", (signal) => get<PolicyTemplate[]>("retry-policy/templates", {}, signal));
   return (
     <section class="page">
@@ -30,7 +33,7 @@ export default function Policies({ params }: { params: URLSearchParams }) {
         <PolicySelect project={project} overrides={overrides.data ?? []} />
       </header>
       {stored.data ? (
-        <Editor key={`${path} ${stored.data.etag}`} path={path} project={project} stored={stored.data.data} etag={stored.data.etag ?? '"0"'} templates={templates.data ?? []}
+        <Editor key={path} path={path} project={project} stored={stored.data.data} etag={stored.data.etag ?? '"0"'} templates={templates.data ?? []}
           reload={() => { stored.reload(); overrides.reload(); }} />
       ) : stored.error ? (
         <LoadError error={stored.error} retry={stored.reload} />
@@ -64,16 +67,25 @@ interface EditorProps {
   reload: () => void;
 }
 
-/** Form and TOML are two views of one draft; the service converts between them. */
+/** A stored version of the policy: what a draft starts from and is compared with. */
+interface Version {
+  policy: PolicyOut;
+  etag: string;
+}
+
+/** Form and TOML are two views of one draft; the service converts between them. A newer stored version keeps the draft. */
 function Editor({ path, project, stored, etag, templates, reload }: EditorProps) {
+  const [base, setBase] = useState<Version>({ policy: stored, etag });
   const [toml, setToml] = useState(stored.toml);
   const [policy, setPolicy] = useState(stored);
   const [problem, setProblem] = useState<PolicyValidation | null>(null);
   const [saving, setSaving] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const latestCheck = useRef(0);
+  const isChecking = useRef(false);
   const denied = deniedReason("admin");
-  const isModified = toml.trim() !== stored.toml.trim();
+  const isModified = toml.trim() !== base.policy.toml.trim();
+  const isOutdated = stored.version > base.policy.version;
 
   const check = async (draft: PolicyIn) => {
     const current = ++latestCheck.current;
@@ -81,6 +93,7 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
       const query = project ? { project } : {};
       const { data } = await call<PolicyValidation>("POST", "retry-policy/validate", { query, body: draft });
       if (current !== latestCheck.current) return; // a newer draft is being checked
+      isChecking.current = false;
       setProblem(data.valid ? null : data);
       if (data.valid && data.policy) {
         setPolicy(data.policy);
@@ -88,26 +101,37 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
       }
     } catch (error) {
       if (current !== latestCheck.current) return;
+      isChecking.current = false;
       const apiError = error instanceof ApiError ? error : new ApiError(0, String(error));
       setProblem({ valid: false, field: apiError.field, message: apiError.message });
     }
   };
+  const scheduleCheck = (draft: PolicyIn) => {
+    isChecking.current = true;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => void check(draft), DEBOUNCE_MS);
+  };
   const editToml = (text: string) => {
     setToml(text);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => void check({ toml: text }), DEBOUNCE_MS);
+    scheduleCheck({ toml: text });
   };
   const editSettings = (settings: Settings) => {
     setPolicy((old) => ({ ...old, settings }));
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => void check({ settings }), DEBOUNCE_MS);
+    scheduleCheck({ settings });
   };
-  const reset = () => {
+  const startFrom = (version: Version) => {
     latestCheck.current++;
-    setToml(stored.toml);
-    setPolicy(stored);
+    isChecking.current = false;
+    clearTimeout(timer.current);
+    setBase(version);
+    setToml(version.policy.toml);
+    setPolicy(version.policy);
     setProblem(null);
   };
+  const newest = { policy: stored, etag };
+  useEffect(() => {
+    if (isOutdated && !isModified && !isChecking.current) startFrom(newest);
+  });
   useEffect(() => () => clearTimeout(timer.current), []);
 
   return (
@@ -137,11 +161,13 @@ function Editor({ path, project, stored, etag, templates, reload }: EditorProps)
         </div>
       </div>
       {isModified || denied ? <div class="save-bar">
-        {denied ? <span class="disabled-reason">{denied}</span> : problem ? <span class="error-text">The policy is invalid.</span> : <span class="muted small">Unsaved changes.</span>}
-        <button class="button" disabled={!isModified} onClick={reset}>Discard changes</button>
+        {denied ? <span class="disabled-reason">{denied}</span> : problem ? <span class="error-text">The policy is invalid.</span> : isOutdated ? <span class="error-text" role="status">Someone else saved this policy. Your changes are kept.</span> : <span class="muted small">Unsaved changes.</span>}
+        {isOutdated ? <button class="button" onClick={() => setBase(newest)}>Compare with it</button> : null}
+        <button class="button" disabled={!isModified} onClick={() => startFrom(isOutdated ? newest : base)}>Discard changes</button>
         <button class="button primary" disabled={!isModified || problem !== null || denied !== null} onClick={() => setSaving(true)}>Review and save</button>
       </div> : null}
-      {saving ? <SaveDialog path={path} before={stored.toml} after={toml} etag={etag} close={() => setSaving(false)} saved={() => { setSaving(false); reload(); }} /> : null}
+      {saving ? <SaveDialog path={path} before={base.policy.toml} after={toml} etag={base.etag} close={() => setSaving(false)} outdated={reload}
+        saved={(version) => { setSaving(false); startFrom(version); reload(); }} /> : null}
     </>
   );
 }
@@ -193,18 +219,29 @@ function Schedule({ policy }: { policy: PolicyOut }) {
   );
 }
 
-function SaveDialog({ path, before, after, etag, close, saved }: { path: string; before: string; after: string; etag: string; close: () => void; saved: () => void }) {
+interface SaveProps {
+  path: string;
+  before: string;
+  after: string;
+  etag: string;
+  close: () => void;
+  outdated: () => void;
+  saved: (version: Version) => void;
+}
+
+function SaveDialog({ path, before, after, etag, close, outdated, saved }: SaveProps) {
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const save = async () => {
     setBusy(true);
     try {
-      await call<PolicyOut>("PUT", path, { body: { toml: after }, headers: { "If-Match": etag } });
+      const stored = await call<PolicyOut>("PUT", path, { body: { toml: after }, headers: { "If-Match": etag } });
       showToast("Saved. The policy applies from the next recovery.");
-      saved();
+      saved({ policy: stored.data, etag: stored.etag ?? '"0"' });
     } catch (error) {
       const stale = error instanceof ApiError && (error.status === 412 || error.status === 409);
-      setError(stale ? "Someone else saved this policy in the meantime. Copy your changes, reload the page and compare." : error instanceof Error ? error.message : String(error));
+      if (stale) outdated();
+      setError(stale ? "Someone else saved this policy in the meantime. Cancel, and compare your changes with it." : error instanceof Error ? error.message : String(error));
       setBusy(false);
     }
   };
@@ -223,7 +260,7 @@ function SaveDialog({ path, before, after, etag, close, saved }: { path: string;
 const ORIGIN_LABELS: Record<string, string> = { preset: "preset", file: "rung.toml", service: "default policy", "project file": "rung.toml (project)", project: "project override" };
 
 function EffectiveValues({ project }: { project: string }) {
-  const effective = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), ({ name }) => name === "act");
+  const effective = useResource(`effective ${project}`, (signal) => get<EffectivePolicy>(`projects/${encodeURIComponent(project)}/retry-policy/effective`, {}, signal), isAction);
   if (!effective.data) return null;
   return (
     <section class="card">

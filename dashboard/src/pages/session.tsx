@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { count, dollars, duration, fromIso, fullDateTime, nextAttempt, plural, time, humanize } from "../format";
+import { count, dollars, duration, fromIso, fullDateTime, nextAttempt, percent, plural, time, humanize } from "../format";
 import { useResource } from "../live/use_resource";
 import { hrefTo } from "../route";
 import { LoadError, Loading } from "../ui/empty";
@@ -74,13 +74,26 @@ function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "e
         items={[
           ["Project", data.project || "none"],
           ["Agent", data.agent || "unnamed"],
-          ["Model", <Model model={data.model} former={data.formerModel} />],
+          ["Model", <SessionModel data={data} />],
           ["Attempts", `${count(data.attempts)}, ${count(data.failures)} failed`],
           ["Cost", dollars(data.dollars)],
+          ...(data.cacheShare === null ? [] : [["Cache", `${percent(data.cacheShare)} of input`] as [string, string]]),
           ["Started", <Ago at={data.beganAt} />],
           ["Last activity", <Ago at={data.touchedAt} />],
         ]}
       />
+    </>
+  );
+}
+
+/** The model of the session, and the one that a person chose for its next call. */
+function SessionModel({ data }: { data: SessionDetail }) {
+  const last = data.modelChanges.at(-1);
+  const isPending = last?.reason === "manual" && last.toModel !== data.model && fromIso(last.timestamp) > data.touchedAt;
+  return (
+    <>
+      <Model model={data.model} former={data.formerModel} />
+      {isPending ? <span class="next-model small">{last.toModel} from the next call</span> : null}
     </>
   );
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
+from rung.wires.wire_json import object_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +23,13 @@ _PACKAGES: Final = {
     "@google/gemini-cli": "gemini",
     "opencode-ai": "opencode",
 }
-# Agents that no setting of their own points at another address, or whose API the gateway does not speak.
+# Agents that no setting of their own points at another address.
 _UNREACHABLE: Final = {
-    "gemini": "it speaks Gemini's API, which the gateway does not recover; run it without rung",
     "amp": "it talks to its own service only; run it without rung",
     "cursor-agent": "it talks to its own service only; run it without rung",
     "copilot": "it talks to its own service only; run it without rung",
 }
+_GOOGLE_LOGINS: Final = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")
 _CODEX_BY_HAND: Final = (
     "give codex a provider of its own: [model_providers.rung] with base_url and env_key in config.toml, "
     'model_provider = "rung"'
@@ -45,7 +46,12 @@ class PointedCommand:
 
 def endpoint_variables(url: str) -> dict[str, str]:
     """Return the variables that SDKs and most agents read; OPENAI_API_BASE is LlamaIndex's and LiteLLM's."""
-    return {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_BASE": f"{url}/v1"}
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_API_BASE": f"{url}/v1",
+        "GOOGLE_GEMINI_BASE_URL": url,
+    }
 
 
 def point_command(words: Sequence[str], url: str, env: Mapping[str, str], scratch: Path) -> PointedCommand:
@@ -152,12 +158,25 @@ def _qwen(at: _Pointing) -> PointedCommand:
     return PointedCommand(words=(*at.program, *flags, *at.arguments))
 
 
+def _gemini(at: _Pointing) -> PointedCommand:
+    """Refuse a login with Google: its requests go to another service, which the variable does not move."""
+    settings = _read(at.home / ".gemini/settings.json", json.loads)
+    auth = object_field(object_field(settings, "security"), "auth").get("selectedType")
+    by_variable = next((name for name in _GOOGLE_LOGINS if at.env.get(name) == "true"), "")
+    if auth not in (None, "gemini-api-key", "gateway") or (auth is None and by_variable):
+        raise ConfigError(
+            "COMMAND", f"gemini with {auth or by_variable}", "gemini with an API key: GEMINI_API_KEY, and /auth"
+        )
+    return PointedCommand(words=(*at.program, *at.arguments))
+
+
 _AGENTS: Final[Mapping[str, Callable[[_Pointing], PointedCommand]]] = {
     "codex": _codex,
     "opencode": _opencode,
     "pi": _pi,
     "cline": _cline,
     "qwen": _qwen,
+    "gemini": _gemini,
 }
 
 

@@ -17,7 +17,18 @@ from starlette.routing import Mount, Route
 import rung
 from rung.service import problems
 from rung.service.auth_middleware import AuthMiddleware
-from rung.service.routes import admin, analytics, budgets, crews, inbox, incidents, policies, sessions, settings_files
+from rung.service.routes import (
+    admin,
+    analytics,
+    budgets,
+    crews,
+    inbox,
+    incidents,
+    policies,
+    providers,
+    sessions,
+    settings_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -36,6 +47,7 @@ ROUTERS: Final = (
     incidents.router,
     analytics.router,
     budgets.router,
+    providers.router,
     inbox.router,
     crews.router,
     settings_files.router,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rung.core.domain import events as ev
 from rung.core.domain.incident import Incident
-from rung.core.policy.presets import LADDERS
 from rung.service.schemas.incidents import ScheduledRetry
 from rung.service.schemas.sessions import SessionStatus
 from rung.store.queries.incidents import readable_events
@@ -38,16 +37,19 @@ def live_status(incident: Incident, events: Sequence[ev.Event]) -> LiveStatus:
     if isinstance(decision, ev.Repeat | ev.Change):
         if isinstance(events[-1], ev.Ordered):
             return LiveStatus("running")
-        ladder = LADDERS.get(incident.terms.ladder)
-        max_tries = None
         is_wait = isinstance(decision, ev.Repeat) and decision.until is not None
-        if ladder is not None and decision.rung < len(ladder.rungs) and not is_wait:
-            max_tries = ladder.rungs[decision.rung].tries
         used = incident.retries if isinstance(decision, ev.Repeat) else incident.tries_used
         number = incident.waits if is_wait else used.get(decision.rung, 1)
+        max_tries = None if is_wait else _max_tries(incident, decision.rung, number)
         retry = ScheduledRetry(attempt=number, of=max_tries, until=last.at + decision.wait, is_probe=is_wait)
         return LiveStatus("retrying", retry)
     return LiveStatus("running")
+
+
+def _max_tries(incident: Incident, rung: int, number: int) -> int | None:
+    """Return how often a rung may be tried, if the incident says it and the settings of a tool do not allow more."""
+    tries = incident.terms.tries
+    return tries[rung] if rung < len(tries) and number <= tries[rung] else None
 
 
 def live_statuses(journal: Readable, incidents: Iterable[str]) -> dict[str, LiveStatus]:

@@ -62,13 +62,29 @@ class ManualRetries:
         row = find_session(self.journal, session)
         from_model, estimate = self.estimate(row, incident, policy, choice.model)
         to_model = choice.model or from_model
-        other = to_model if to_model != from_model else ""
-        left = self.replayers.spending.check(session, incident.terms.project, other, estimate)
-        if left is not None and other and estimate.total is None:
-            raise unknown_price(other)
+        left = self.check_budgets(incident, from_model, to_model, estimate)
         quote = Quote(from_model, to_model, estimate, left)
         must_confirm = _must_confirm(policy, from_model, to_model, estimate)
         return PlannedRetry(incident, events, policy, intervention, quote, must_confirm)
+
+    def check_budgets(self, incident: Incident, here: str, there: str, estimate: CostEstimate) -> float | None:
+        """Return the US dollars that are left, None without a limit; raise a problem if a budget forbids the retry."""
+        other = there if there != here else ""
+        left = self.replayers.spending.check(incident.terms.session, incident.terms.project, other, estimate)
+        if left is not None and other and estimate.total is None:
+            raise unknown_price(other)
+        return left
+
+    def why_not(self, incident: Incident, choice: RetryChoice, here: str, estimate: CostEstimate) -> str:
+        """Return why a retry would be refused: its call cannot be made, or a budget forbids it; empty if it is not."""
+        why_not = "" if incident.status is None else self.replayers.why_not(incident, choice)
+        if why_not:
+            return why_not
+        try:
+            self.check_budgets(incident, here, choice.model or here, estimate)
+        except ApiProblem as problem:
+            return problem.detail
+        return ""
 
     def estimate(self, row: SessionRow, incident: Incident, policy: Policy, model: str) -> tuple[str, CostEstimate]:
         """Return the model that a retry begins on, and the estimate of the retry on this model (empty: on the same)."""

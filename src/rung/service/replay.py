@@ -11,11 +11,11 @@ from rung.core.classify.evidence import clip
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.policy.prompts import render, without_task
-from rung.core.recovery.interventions import Intervention, InterventionType
+from rung.core.recovery.interventions import Intervention
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.service.api_problem import ApiProblem
-from rung.service.retry_ways import PLAIN, CommandRetries, GatewayRetries, RetryChoice, way_in_of
+from rung.service.retry_ways import API_KEY, PLAIN, CommandRetries, GatewayRetries, RetryChoice, way_in_of
 from rung.service.spending import PaidReplay, Spending
 from rung.store.project_scope import ProjectJournal
 from rung.store.recorded_calls import COMMAND, GATEWAY
@@ -97,11 +97,16 @@ class Replayers:
             )
         return ""
 
-    def start(self, incident: Incident, intervention: Intervention, policy: Policy, choice: RetryChoice = PLAIN) -> str:
-        """Make the call again in the background, as a new incident of the same session; return its id."""
+    def check(self, incident: Incident, choice: RetryChoice = PLAIN) -> None:
+        """Raise a problem if this incident's call cannot be made again; it names the field that is missing."""
         why_not = self.why_not(incident, choice)
         if why_not:
-            raise ApiProblem(409, why_not)
+            is_key_missing = API_KEY in self.needs(incident) and not choice.api_key
+            raise ApiProblem(409, why_not, field=API_KEY if is_key_missing else None)
+
+    def start(self, incident: Incident, intervention: Intervention, policy: Policy, choice: RetryChoice = PLAIN) -> str:
+        """Make the call again in the background, as a new incident of the same session; return its id."""
+        self.check(incident, choice)
         name = f"again-{uuid.uuid4().hex[:12]}"
         way_in = way_in_of(self.journal, incident)
         if way_in == GATEWAY:
@@ -178,13 +183,3 @@ def error_context(incident: Incident, policy: Policy) -> str:
         return incident.request.prompt if incident.request is not None else ""
     text = render("context.error", incident, incident.failure, policy.prompts)
     return text if incident.first_request is not None and incident.first_request.prompt else without_task(text)
-
-
-def retry_intervention(mode: str, model: str | None, prompt: str | None, context: str, by: str) -> Intervention:
-    """Return the intervention for a manual retry."""
-    if mode == "model" and not model:
-        raise ApiProblem(422, "model: required in mode 'model'", field="model")
-    if mode == "prompt" and not prompt:
-        raise ApiProblem(422, "prompt: required in mode 'prompt'", field="prompt")
-    text = {"plain": "", "model": prompt or "", "context": prompt or context, "prompt": prompt or ""}[mode]
-    return Intervention(InterventionType.RETRY, by, model or "", text)

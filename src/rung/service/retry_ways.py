@@ -76,9 +76,9 @@ class GatewayRetries:
         except ApiProblem:
             return ()
         upstreams = present_upstreams(self._journal, time.time())
-        if call is None or not upstreams:
+        if call is None or call.content["upstream"] not in upstreams:
             return ()
-        return (API_KEY,) if call.content["client_key"] and not upstreams.get(call.content["upstream"]) else ()
+        return (API_KEY,) if call.content["client_key"] and not upstreams[call.content["upstream"]] else ()
 
     def why_not(self, incident: Incident, choice: RetryChoice) -> str:
         """Return why the call cannot be made again; empty if it can."""
@@ -98,7 +98,7 @@ class GatewayRetries:
             return f"no running gateway has the upstream {upstream!r}"
         if API_KEY in self.needs(incident) and not choice.api_key:
             return (
-                f"the client used its own key, which is not stored: give a key for {upstream} with the retry ({API_KEY}),"
+                f"the client used its own key, which is not stored: give a key for {upstream} with the retry,"
                 f" or set `key_env` of [gateway.upstreams.{upstream}]"
             )
         return ""

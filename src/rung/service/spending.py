@@ -11,9 +11,11 @@ from rung.adapters.system.list_prices import fetch_list_prices
 from rung.adapters.system.provider_client import MeteredAnswer
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
+from rung.core.domain.usage import Usage
 from rung.core.policy.call_costs import KnownModelCost, SessionUsage, estimate_call
+from rung.core.policy.model_prices import price_per_million
 from rung.core.policy.purses import refusal
-from rung.core.policy.spend_estimates import ModelPrice, estimated_tokens, token_bound
+from rung.core.policy.spend_estimates import estimated_tokens, token_bound
 from rung.core.policy.spend_limits import SpendLimit, SpendLimits, month_of
 from rung.engine.attempt_api import report_cost
 from rung.service.api_problem import ApiProblem
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
 
     from rung.core.domain.request import Request
     from rung.core.policy.call_costs import CostEstimate
+    from rung.core.policy.model_prices import ModelPrice
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
     from rung.store.queries.listing_rows import SessionRow
 
 ATTEMPT_SECONDS: Final = 600.0  # a reservation outlives an attempt, but not for long the process that made it
 ORDER_SECONDS: Final = 60.0  # until the process that carries out an order has reserved for itself
-_MILLION: Final = 1_000_000
-NO_PRICES: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType({})
+NO_PRICES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 NO_KEYS: Final[Mapping[str, float]] = MappingProxyType({})
 KEY_DIGITS: Final = 12  # of a key's hash, in the names of its sessions
 _HEX_DIGITS: Final = frozenset("0123456789abcdef")
@@ -46,14 +48,14 @@ class Spending:
         self,
         journal: Journal,
         limits: SpendLimits | None = None,
-        prices: Mapping[str, Mapping[str, float]] = NO_PRICES,
+        prices: Mapping[str, Mapping[str, Any]] = NO_PRICES,
         keys: Mapping[str, float] = NO_KEYS,
     ) -> None:
         self.journal = journal
         self._file_limits = limits
         self._keys = keys  # spend limits of the gateway's keys, by hash
         self._prices: dict[str, ModelPrice | None] = {
-            model: ModelPrice(price["input"] / _MILLION, price["output"] / _MILLION) for model, price in prices.items()
+            model: price_per_million(price) for model, price in prices.items()
         }
 
     def limits_for(self, session: str, project: str) -> list[SpendLimit]:
@@ -162,10 +164,12 @@ class PaidReplay:
             raise
         if not isinstance(answer, MeteredAnswer):
             return answer  # such a client reports its cost itself, as every attempt does
-        tokens = answer.tokens if any(answer.tokens) else self._tokens_of(request, answer.text)
+        usage = (
+            answer.usage if answer.usage.prompt or answer.usage.output else self._estimated_usage(request, answer.text)
+        )
         price = self._spending.price(request.model)
-        report_cost(price.cost(tokens) if price is not None else self._listed_cost(request))
-        used = SessionUsage(1, *tokens, answer.cached)
+        report_cost(price.cost(usage) if price is not None else self._listed_cost(request))
+        used = SessionUsage.of(usage)
         add_usage(self._spending.journal, {self._session: used} if self._session else {}, time.time())
         return answer.text
 
@@ -180,12 +184,12 @@ class PaidReplay:
         price = None if listed else self._spending.price(request.model)
         if price is None:
             return listed or None
-        return price.cost(token_bound(dict(request.params), _size(request), request.max_tokens, price))
+        return price.highest_cost(token_bound(dict(request.params), _size(request), request.max_tokens, price))
 
     @staticmethod
-    def _tokens_of(request: Request, answer: str) -> tuple[int, int]:
+    def _estimated_usage(request: Request, answer: str) -> Usage:
         """Estimate the tokens of an attempt whose provider reports none."""
-        return estimated_tokens(_size(request)), estimated_tokens(len(answer.encode()))
+        return Usage(input=estimated_tokens(_size(request)), output=estimated_tokens(len(answer.encode())))
 
     def _listed_cost(self, request: Request) -> float:
         """Return the expected cost of an attempt by the policy; 0 if it has none."""

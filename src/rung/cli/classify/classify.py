@@ -10,6 +10,7 @@ import click
 
 from rung.cli.output import format_seconds, json_option, print_json, print_row
 from rung.core.classify.classifier import classify, rules
+from rung.core.classify.error_types import failure_type
 from rung.core.classify.evidence import evidence_of
 from rung.core.domain.errors import ConfigError
 from rung.engine.local_zone import local_zone
@@ -37,7 +38,7 @@ def command(
     as_json: bool,
     **known: Any,
 ) -> None:
-    """Classify a failure: its kind, whether a retry can help, and the rule that matched.
+    """Classify a failure: its kind and error type, whether a retry can help, and the rule that matched.
 
     TEXT is the error's text; without it, or with "-", it is read from a pipe.
 
@@ -121,6 +122,7 @@ def _rule_reason(failure: Failure) -> str:
 def _json(failure: Failure) -> dict[str, Any]:
     return {
         "kind": failure.kind.value,
+        "error_type": failure_type(failure).value,
         "retryable": failure.retryable,
         "retry_after": failure.retry_after,
         "rule": failure.rule,
@@ -135,6 +137,7 @@ def _print_failure(failure: Failure) -> None:
     click.secho(failure.kind, bold=True, fg="yellow" if failure.retryable else "red")
     again = "yes" if failure.retryable else "no: the request must change first"
     for name, value in (
+        ("error type", failure_type(failure).value),
         ("retryable", again),
         ("retry-after", "not given" if failure.retry_after is None else format_seconds(failure.retry_after)),
         ("rule", failure.rule),

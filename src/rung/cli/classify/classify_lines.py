@@ -8,6 +8,7 @@ from typing import IO, Any, Final
 
 from rung.cli.group import UsageError
 from rung.core.classify.classifier import classify
+from rung.core.classify.error_types import failure_type
 
 # Fields of a line that are used; others, such as a label, are ignored.
 FIELDS: Final = ("form", "provider", "status", "headers", "body", "exception_type", "message", "exit_code")
@@ -50,6 +51,7 @@ def _classify_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": row.get("id"),
         "kind": failure.kind.value,
+        "error_type": failure_type(failure).value,
         "retryable": failure.retryable,
         "retry_after_s": failure.retry_after,
         "rule": failure.rule,

@@ -8,7 +8,7 @@ import click
 
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, paragraph, pluralize, print_json, print_row
-from rung.core.text.units import format_dollars, format_duration, format_time
+from rung.core.text.units import format_dollars, format_duration, format_percent, format_time
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -33,6 +33,7 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
     INCIDENT is an id, a unique prefix of one, or `last`.
     """
     from rung.store.queries.incidents import attempt_numbers, event_bodies, failure_count
+    from rung.store.session_usage import session_usage
 
     with existing_journal(journal_at) as journal:
         record = find_incident(journal, incident)
@@ -40,10 +41,13 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
         numbers = attempt_numbers(journal, record["id"])
         seen_before = failure_count(journal, record["project"], record["fingerprint"])
         seen = seen_before._asdict() if seen_before is not None else None
+        cache_share = session_usage(journal, record["session"]).cache_share if record["session"] else None
     if as_json:
-        print_json({"incident": record, "seen": seen, "levels": _levels(record, bodies), "events": bodies})
+        levels = _levels(record, bodies)
+        found = {"incident": record, "seen": seen, "cache_share": cache_share, "levels": levels, "events": bodies}
+        print_json(found)
         return
-    _print_heading(record, bodies[0] if bodies else {})
+    _print_heading(record, bodies[0] if bodies else {}, cache_share)
     _print_timeline(bodies, numbers)
     _print_ending(record, bodies, seen)
 
@@ -78,7 +82,7 @@ def find_incident(journal: Journal, name: str) -> dict[str, Any]:
     raise ConfigError("incident", name, allowed)
 
 
-def _print_heading(record: dict[str, Any], opened_by: dict[str, Any]) -> None:
+def _print_heading(record: dict[str, Any], opened_by: dict[str, Any], cache_share: float | None) -> None:
     status = record["status"]
     colour = {"succeeded": "green", "recovered": "green", "open": "yellow"}.get(status, "red")
     end = record["ended_at"] if record["ended_at"] is not None else record["touched_at"]
@@ -92,6 +96,10 @@ def _print_heading(record: dict[str, Any], opened_by: dict[str, Any]) -> None:
         ("opened", f"{format_time(record['opened_at'])} UTC"),
         ("project", record["project"]),
         ("session", record["session"]),
+        (
+            "cache",
+            f"{format_percent(cache_share)} of the session's input from cache" if cache_share is not None else "",
+        ),
         ("parent", record["parent"]),
         ("agent", record["agent"]),
         ("model", " → ".join(models)),

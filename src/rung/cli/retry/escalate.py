@@ -8,7 +8,14 @@ import click
 
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, print_json
-from rung.cli.retry.option import confirm, describe_estimate, service_option, token_option, yes_option
+from rung.cli.retry.option import (
+    confirm,
+    describe_estimate,
+    refusals_printed,
+    service_option,
+    token_option,
+    yes_option,
+)
 
 
 @click.command(short_help="Switch a session to a more capable model.")
@@ -28,7 +35,9 @@ def command(session: str, to_model: str, **options: Any) -> None:
     Exit codes: 0 switched, 2 wrong usage or no such session, 4 nothing was done: no model above, a budget forbids it, or
     the estimate was not confirmed.
     """
-    done = _by_service(session, to_model, options) if options["service"] else _by_journal(session, to_model, options)
+    act = _by_service if options["service"] else _by_journal
+    with refusals_printed(session, options, done=False):
+        done = act(session, to_model, options)
     if options["as_json"]:
         print_json({"session": session, "done": True, **done})
     else:

@@ -48,7 +48,7 @@ def local_actions(journal_at: str | None) -> Iterator[LocalActions]:
         except ApiProblem as problem:
             if problem.status in USAGE_STATUSES:
                 raise UsageError(problem.detail) from None
-            refuse(problem.detail)
+            refuse(problem.detail, problem.field)
 
 
 def user() -> str:

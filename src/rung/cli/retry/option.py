@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from rung.cli.output import format_dollars
+from rung.cli.output import format_dollars, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 REFUSED: Final = 4  # nothing was done: it is not possible, a budget forbids it, or nobody confirmed it
 NOT_FOUND: Final = 404
 USAGE_STATUSES: Final = (NOT_FOUND, 422)  # of a problem that is wrong usage here
+_OPTION_OF_FIELD: Final = {"apiKey": "--api-key-env"}  # fields of the API that are options with other names
+
+
+class Refusal(click.ClickException):
+    """Nothing was done; one line on stderr says why."""
+
+    exit_code = REFUSED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the reason on stderr."""
+        click.echo(f"rung: {self.message}", file=file, err=file is None)
+
 
 service_option = click.option(
     "--service", metavar="URL", envvar="RUNG_SERVICE", help="Act through this service instead of the journal."
@@ -51,7 +64,18 @@ def confirm(question: str, *, yes: bool) -> None:
         refuse("nothing was done")
 
 
-def refuse(reason: str) -> NoReturn:
-    """End with nothing done."""
-    click.echo(f"rung: {reason}", err=True)
-    sys.exit(REFUSED)
+def refuse(reason: str, field: str | None = None) -> NoReturn:
+    """End with nothing done. `field` is the field of the API that the reason is about; its option is named."""
+    option = _OPTION_OF_FIELD.get(field or "")
+    raise Refusal(f"{option}: {reason}" if option else reason)
+
+
+@contextmanager
+def refusals_printed(session: str, options: Mapping[str, Any], **result: object) -> Iterator[None]:
+    """With --json, print a refusal as one object as well: the session, this result, and the reason."""
+    try:
+        yield
+    except Refusal as refusal:
+        if options["as_json"]:
+            print_json({"session": session, **result, "reason": refusal.message})
+        raise

@@ -11,7 +11,15 @@ import click
 
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, print_json
-from rung.cli.retry.option import confirm, describe_estimate, refuse, service_option, token_option, yes_option
+from rung.cli.retry.option import (
+    confirm,
+    describe_estimate,
+    refusals_printed,
+    refuse,
+    service_option,
+    token_option,
+    yes_option,
+)
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +57,8 @@ def command(session: str, **options: Any) -> None:
     """
     choice = _choice(options)
     act = _by_service if options["service"] else _by_journal
-    sys.exit(act(session, choice, options))
+    with refusals_printed(session, options, how="refused", ok=False, result=None):
+        sys.exit(act(session, choice, options))
 
 
 def _choice(options: dict[str, Any]) -> RetryChoice:
@@ -74,9 +83,8 @@ def _by_journal(session: str, choice: RetryChoice, options: dict[str, Any]) -> i
     with local_actions(options["journal_at"]) as actions:
         planned = actions.retries.plan(session, choice, user())
         is_open = planned.incident.status is None
-        why_not = "" if is_open else actions.retries.replayers.why_not(planned.incident, choice)
-        if why_not:
-            refuse(why_not)
+        if not is_open:
+            actions.retries.replayers.check(planned.incident, choice)
         found = planned.quote.fields()
         _ask(session, found, options, must_confirm=planned.must_confirm)
         name = actions.retries.carry_out(planned, choice)

@@ -48,21 +48,23 @@ class ServiceClient(NamedTuple):
                 return answer
         except urllib.error.HTTPError as error:
             with error:
-                detail = _detail(error.read())
+                detail, field = _problem(error.read())
             if error.code == NOT_FOUND and may_be_missing:
                 return {}
             if error.code in USAGE_STATUSES:
                 raise UsageError(detail) from None
-            refuse(f"the service answers {error.code}: {detail}")
+            refuse(f"{detail} (the service answers {error.code})", field)
         except (urllib.error.URLError, TimeoutError) as error:
             raise ConfigError("--service", self.url, f"a service that can be reached ({error})") from None
 
 
-def _detail(body: bytes) -> str:
+def _problem(body: bytes) -> tuple[str, str | None]:
+    """Return the detail of a problem and the field that it names."""
     try:
-        return str(json.loads(body)["detail"])
+        problem = json.loads(body)
+        return str(problem["detail"]), problem.get("field")
     except (ValueError, KeyError, TypeError):
-        return body[:200].decode("utf-8", "replace")
+        return body[:200].decode("utf-8", "replace"), None
 
 
 def _snake(answer: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`rung gateway`: runs the gateway, runs one command behind it, creates keys."""
+"""`rung gateway`: runs the gateway, runs one command behind it, shows its status, creates keys."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rung.cli.agent_endpoints import endpoint_variables, point_command
+from rung.cli.serve.gateway_status import status
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 DEFAULT_FILE: Final = "rung.toml"
-UNUSED: Final = "no requests: the command does not use ANTHROPIC_BASE_URL or OPENAI_BASE_URL, and nothing was recovered"
+UNUSED: Final = (
+    "no requests: the command does not use ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL, and nothing was"
+    " recovered"
+)
 EPILOG = """\b
-Agents need no change: set ANTHROPIC_BASE_URL or OPENAI_BASE_URL to the address of the gateway.
+Agents need no change: set ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL to the address of the gateway.
 
 \b
   rung gateway --models claude-haiku,claude-opus
   rung gateway run -- claude -p "fix the failing test"
   eval "$(rung gateway --print-env)"
+  rung gateway status
 
 \b
 Settings: the [gateway] table of rung.toml; options override it. `run` exits with the code of the command; stopped by
@@ -47,6 +52,7 @@ def _options(function: Any) -> Any:
             click.option("--host", help="Address to listen on (default: 127.0.0.1)."),
             click.option("--anthropic", metavar="URL", help="Base URL of the Anthropic API."),
             click.option("--openai", metavar="URL", help="Base URL of the OpenAI API, or of a compatible one."),
+            click.option("--gemini", metavar="URL", help="Base URL of the Gemini API."),
             click.option("--models", metavar="A,B", help="Fallback models, cheapest first."),
             click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's)."),
             click.option("--no-journal", is_flag=True, help="Write no journal."),
@@ -124,6 +130,9 @@ def new_key(project: str, name: str) -> None:
     click.echo(f'{key}\n\n[[gateway.keys]]\nhash = "{digest}"\nname = "{name}"\nproject = "{project}"')
 
 
+command.add_command(status)
+
+
 def agent_environment(host: str, port: int) -> dict[str, str]:
     """Return the environment variables that point agents at the gateway."""
     url = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104  # clients connect to loopback
@@ -155,7 +164,7 @@ def load_settings(options: dict[str, Any], *, quiet: bool = False) -> GatewaySet
     file = named(options["file"]) if options.get("file") else find(needs=("gateway",), quiet=quiet)
     names = [name.strip() for name in (options.get("models") or "").split(",") if name.strip()]
     own = {"models": names} if names else {}
-    flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai")}
+    flags = {name: options.get(name) for name in ("port", "host", "anthropic", "openai", "gemini")}
     book = parse_policy_file({"policy": own}) if file is None else file.book(**own)
     table = {} if file is None else file.table
     with nullcontext() if file is None else file.errors():

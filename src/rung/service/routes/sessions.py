@@ -38,6 +38,7 @@ from rung.store.queries.attempt_pauses import pauses_after
 from rung.store.queries.incidents import last_rules, open_incident_by_session
 from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
+from rung.store.session_usage import session_usage
 from rung.store.settings import AuditEntry, audit_trail
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=PROBLEM_RESPONSES)
@@ -95,7 +96,7 @@ def retry_preview(
     here, estimate = retries.estimate(row, incident, policy, model)
     needs = context.replayers.needs(incident) if incident.status is not None else ()
     choice = RetryChoice(model=model, api_key="given" if API_KEY in needs else "")
-    why_not = "" if incident.status is None else context.replayers.why_not(incident, choice)
+    why_not = retries.why_not(incident, choice, here, estimate)
     return RetryPreview(
         incident=incident.id,
         prompt=prompt,
@@ -128,6 +129,7 @@ def one_session(session: Id, context: Context, _: Reader) -> SessionDetail:
             ModelCost(model=one.model, attempts=one.attempts, dollars=one.dollars)
             for one in listing.model_uses(context.journal, session)
         ],
+        cache_share=session_usage(context.journal, session).cache_share,
     )
 
 
@@ -157,9 +159,8 @@ def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> RetryOu
     if body.confirm:
         _check_token(context, f"retry {session}", body.confirm, quote.to_model)
     elif planned.must_confirm:
-        why_not = "" if incident.status is None else context.replayers.why_not(incident, choice)
-        if why_not:
-            raise ApiProblem(409, why_not)
+        if incident.status is not None:
+            context.replayers.check(incident, choice)
         token = _sign(context, f"retry {session}", quote.to_model)
         return RetryOut(**quote.fields(), how="estimated", token=token, note=UNCONFIRMED)
     name = context.retries.carry_out(planned, choice)

@@ -96,12 +96,16 @@ class ModelCost(ApiModel):
 
 
 class SessionDetail(SessionOut):
-    """A session with its attempts, recoveries, model changes and costs."""
+    """A session with its attempts, recoveries, model changes and costs.
+
+    `cacheShare`: the part of its input tokens that came from the provider's cache, 0 to 1; null: none are recorded.
+    """
 
     attempts_made: list[AttemptOut]
     recoveries: list[IncidentOut]
     model_changes: list[ModelChange]
     cost: list[ModelCost]
+    cache_share: float | None
 
 
 class RetryIn(ApiModel):
