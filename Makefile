@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: incidents bench-concurrency failover walls clients clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -157,6 +157,13 @@ clients: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_
 	@$(BIN)/python -m bench.clients $(CLIENTS) $(CELLS) || echo "some cells are worse with the gateway"
 	@$(BIN)/python -m bench.clients --report docs/reference/clients.md
 
+# Those that the results across wires are from.
+ACROSS := anthropic-python openai-python anthropic-node openai-node vercel claude-code codex claude-agent-sdk opencode qwen-code pi gemini-cli langchain-js openai-agents-js langchain openai-agents pydantic-ai
+
+clients-across: $(VENV)/.ready $(foreach name,$(or $(CLIENTS),$(ACROSS)),$(VENV)/clients/$(name)/.ready)  ## test real clients behind the gateway with their own provider dead or dying, and one of another wire; continues where it stopped; CLIENTS="codex vercel" selects
+	@$(BIN)/python -m bench.clients --across $(or $(CLIENTS),$(ACROSS)) $(CELLS) || echo "some cells are not done"
+	@$(BIN)/python -m bench.clients --across --report docs/reference/clients-across.md
+
 WALL_CLIENTS := anthropic-python openai-python anthropic-node openai-node claude-code codex
 
 walls: $(VENV)/.ready $(VENV)/litellm/.ready $(foreach name,$(WALL_CLIENTS),$(VENV)/clients/$(name)/.ready)  ## test real clients against 30 to 600 s of overload: alone, behind the gateway, behind LiteLLM; continues where it stopped; an hour; WALLS="--walls 30,90 --clients codex" selects
@@ -170,6 +177,10 @@ PEERS := --litellm $(VENV)/litellm/bin/python --portkey $(VENV)/portkey/node_mod
 
 matrix: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## test every fault with the real SDKs and plain HTTP: no gateway, Rung, LiteLLM, Portkey; half an hour
 	@$(BIN)/python -m bench.gateway.matrix $(PEERS) $(MATRIX)
+
+cross-matrix: $(VENV)/.ready  ## test every client with a provider of every other wire: contents, faults, whole and streamed; CELLS="chat gemini" selects
+	@$(BIN)/python -m bench.gateway.cross_wire $(CELLS)
+	@RUNG_MATRIX=1 $(BIN)/pytest -n $(CORES) tests/wires/translation/test_between_wires.py
 
 failover: $(VENV)/.ready  ## play sixteen failover scenarios in real time with the default settings; two minutes
 	@$(BIN)/python -m bench.gateway.failover $(SCENARIOS)
@@ -204,11 +215,17 @@ fuzz: $(VENV)/fuzz/.ready  ## fuzz every parser at the edges with atheris, the w
 storm-gateway: $(VENV)/.ready  ## load the gateway: 128 clients, 30 % of calls fail for two minutes, an outage of a minute, SIGTERM; STORM="--seconds 20 --outage 15" is quicker
 	@$(BIN)/python -m bench.gateway.storm $(STORM)
 
+storm-providers: $(VENV)/.ready  ## load the gateway with two providers, one of them dead for ten minutes: 64 clients, hand-over, way back, costs; PROVIDERS="--outage 60" is quicker
+	@$(BIN)/python -m bench.gateway.storm_providers $(or $(PROVIDERS),--outage 600)
+
 storm-tenants: $(VENV)/.ready  ## test the gateway's budgets: 64 tenants in parallel on keys of $$1 to $$5, who leave early and retry, with upstream faults
 	@RUNG_TENANTS=64 RUNG_TENANT_CALLS=30 RUNG_TENANT_SEEDS="$(or $(SEEDS),1 2 3)" $(BIN)/pytest -q --durations=3 tests/security/tenant/test_storm.py
 
 bench-gateway: $(VENV)/litellm/.ready $(VENV)/portkey/.ready  ## measure gateways: requests per CPU second, added latency, memory; Rung, a minimal proxy, LiteLLM, Portkey; GATEWAY=--quick is quicker
 	@$(BIN)/python -m bench.gateway $(PEERS) $(GATEWAY)
+
+bench-translation: $(VENV)/.ready  ## measure the CPU time of a translated call at 200 kB of history, for every pair of wires
+	@$(BIN)/python -m bench.translation
 
 incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; half an hour; INCIDENTS="--sample 10" is quicker
 	@$(BIN)/python -m bench.incidents $(INCIDENTS)

@@ -14,11 +14,13 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bench.clients.across import AcrossHarness, across_cells
+from bench.clients.across_report import across_page, across_summary
 from bench.clients.cells import DONE, Cell
 from bench.clients.clients import CLIENTS, Client
 from bench.clients.harness import Harness
 from bench.clients.report import page, summary
-from bench.clients.store import ResultStore
+from bench.clients.store import SAVED, SAVED_ACROSS, ResultStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +48,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, default=1.0, help="factor of the gateway's timeouts and of time limits"
     )
+    parser.add_argument(
+        "--across", action="store_true", help="cells whose only living provider has another wire than the client"
+    )
     parser.add_argument("--again", action="store_true", help="also run cells that have a result")
     parser.add_argument("--worse", action="store_true", help="also run cells whose result is not done")
     parser.add_argument("--stale", action="store_true", help="also run cells behind another state of the gateway")
@@ -58,10 +63,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return found
 
 
+def _cells(client: Client, options: argparse.Namespace) -> list[Cell]:
+    return across_cells(client) if options.across else client.cells()
+
+
 def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -> list[Cell]:
     names = ("wire", "mode", "tries", "fault", "route")
     wanted = {name: value.split(",") for name in names if (value := getattr(options, name))}
-    found = [cell for cell in client.cells() if all(getattr(cell, name) in values for name, values in wanted.items())]
+    found = [
+        cell
+        for cell in _cells(client, options)
+        if all(getattr(cell, name) in values for name, values in wanted.items())
+    ]
     if options.again:
         return found
     return [
@@ -77,7 +90,7 @@ async def _run_client(client: Client, cells: Sequence[Cell], options: argparse.N
     left = deque(cells)
 
     async def worker() -> None:
-        harness = Harness(client, options.environments, options.patience)
+        harness = (AcrossHarness if options.across else Harness)(client, options.environments, options.patience)
         try:
             while left:
                 cell = left.popleft()
@@ -96,10 +109,11 @@ async def _run_client(client: Client, cells: Sequence[Cell], options: argparse.N
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing; return 1 if a client is worse off behind the gateway."""
     options = _options(arguments)
-    store = ResultStore(options.environments / "results.jsonl")
+    name, saved = ("results-across.jsonl", SAVED_ACROSS) if options.across else ("results.jsonl", SAVED)
+    store = ResultStore(options.environments / name, saved)
     if options.report:
-        store.save(cell for client in CLIENTS.values() for cell in client.cells())
-        options.report.write_text(page(store), encoding="utf-8")
+        store.save(cell for client in CLIENTS.values() for cell in _cells(client, options))
+        options.report.write_text((across_page if options.across else page)(store), encoding="utf-8")
         return 0
     isolate_network()
     for name in options.clients or CLIENTS:
@@ -110,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cells = _selected(client, options, store)
         if cells:
             asyncio.run(_run_client(client, cells, options, store))
-    lines, is_worse = summary(store)
+    lines, is_worse = (across_summary if options.across else summary)(store)
     print("\n".join(lines))
     return int(is_worse)
 

@@ -27,8 +27,7 @@ PRICES: Final = {model: {"input": 1.0, "output": 1.0} for model in MODELS}
 async def gateway(provider_url: str, *, patience: float = 1.0) -> AsyncIterator[str]:
     """Run a gateway with the default policy in front of a provider; yields its address. Timeouts are times `patience`."""
     timeouts = {name: value * (1.0 if name == "last_resort_factor" else patience) for name, value in TIMEOUTS.items()}
-    forward = {"/v1beta/*": "openai"}  # Gemini's API
-    table = {"anthropic": provider_url, "openai": provider_url, "timeouts": timeouts, "forward": forward}
+    table = {"anthropic": provider_url, "openai": provider_url, "gemini": provider_url, "timeouts": timeouts}
     async with gateway_with(table, {}) as url:
         yield url
 

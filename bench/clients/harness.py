@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,8 @@ from bench.clients.provider.script import ANSWER
 from bench.clients.provider.server import Provider
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
     from bench.clients.agents import Launch
     from bench.clients.clients import Client
 
@@ -44,31 +46,43 @@ class Harness:
 
     async def run(self, cell: Cell) -> Result:
         """Run a cell."""
-        provider = Provider(play=self.client.play, fault=None if cell.fault == PLAIN else cell.fault)
-        await provider.start()
-        url = f"http://127.0.0.1:{provider.port}"
         limit = (AGENT_SECONDS if self.client.is_agent else SDK_SECONDS) * self._patience
         if cell.route == DIRECT and cell.is_stall:
             limit = DIRECT_STALL_SECONDS[self.client.is_agent]
         with tempfile.TemporaryDirectory(prefix="cell-", ignore_cleanup_errors=True) as root:
             if not self.client.is_agent:
                 await self._driver.start()  # imports take long; they are not the cell's time
-            async with nullcontext(url) if cell.route == DIRECT else gateway(url, patience=self._patience) as address:
+            async with self._served(cell) as (address, providers):
                 began = time.monotonic()
                 run = self._run_agent if self.client.is_agent else self._run_driver
                 said, code, note = await run(cell, address, Path(root), limit)
                 took = time.monotonic() - began
             rows = count_rows(Path(root))
-            await provider.stop()
             await self._settle()
         verdict, text = judge(
-            said, code, rows, answer=ANSWER, struck=cell.fault == PLAIN or provider.struck > 0,
+            said, code, rows, answer=ANSWER, struck=self._is_met(cell, providers),
             is_exact=not self.client.is_agent, is_echoed=self.client.is_echoed,
         )  # fmt: skip
         return Result(
-            verdict=verdict, exit_code=code, text=text, rows=rows, requests=provider.requests, seconds=round(took, 1),
-            note="" if verdict == "done" else note[-300:],
+            verdict=verdict, exit_code=code, text=text, rows=rows, requests=sum(each.requests for each in providers),
+            seconds=round(took, 1), note="" if verdict == "done" else note[-300:],
         )  # fmt: skip
+
+    @asynccontextmanager
+    async def _served(self, cell: Cell) -> AsyncIterator[tuple[str, Sequence[Provider]]]:
+        """Run what serves a cell; yield its address and the providers."""
+        provider = Provider(play=self.client.play, fault=None if cell.fault == PLAIN else cell.fault)
+        await provider.start()
+        url = f"http://127.0.0.1:{provider.port}"
+        try:
+            async with nullcontext(url) if cell.route == DIRECT else gateway(url, patience=self._patience) as address:
+                yield address, (provider,)
+        finally:
+            await provider.stop()
+
+    def _is_met(self, cell: Cell, providers: Sequence[Provider]) -> bool:
+        """Return whether what the cell is about has happened."""
+        return cell.fault == PLAIN or providers[0].struck > 0
 
     async def _run_agent(self, cell: Cell, url: str, root: Path, limit: float) -> tuple[str, int | None, str]:
         at = Setting(home=root / "home", packages=self._packages, url=url, wire=cell.wire, tries=cell.tries)

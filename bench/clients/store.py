@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import rung
-from bench.clients.cells import GATEWAY, Cell, Result
+from bench.clients.cells import DIRECT, Cell, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SAVED: Final = Path(__file__).parent / "results.jsonl"
+SAVED_ACROSS: Final = Path(__file__).parent / "results-across.jsonl"
 _ROW: Final = ("client", "wire", "mode", "tries", "route")
 _RESULT: Final = tuple(Result.__dataclass_fields__)
 _SAVED: Final = tuple(name for name in _RESULT if name != "note")  # notes have paths of this machine
@@ -63,11 +64,11 @@ class ResultStore:
 
     def is_stale(self, cell: Cell) -> bool:
         """Return whether a cell was measured behind another state of the gateway."""
-        return cell.route == GATEWAY and self.found[cell].state != self.state
+        return cell.route != DIRECT and self.found[cell].state != self.state
 
     def add(self, cell: Cell, result: Result, *, version: str, date: str) -> None:
         """Append a result."""
-        state = self.state if cell.route == GATEWAY else ""
+        state = self.state if cell.route != DIRECT else ""
         self.found[cell] = Measured(result, version, date, state)
         row = {**cell.to_dict(), **result.to_dict(), "version": version, "date": date, "state": state}
         self._path.parent.mkdir(parents=True, exist_ok=True)

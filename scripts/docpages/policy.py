@@ -22,7 +22,7 @@ from rung.core.policy.spend_limits import SpendLimits
 from rung.core.policy.stalls import StallLimits
 from rung.core.policy.stop_settings import StopSettings
 from rung.detectors.loop_settings import LoopSettings
-from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TimeoutSettings
+from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TierPrice, TimeoutSettings
 from rung.gateway.upstream.settings import UpstreamSettings
 from rung.wiring.recording import RecordingSettings
 
@@ -153,6 +153,7 @@ _SETTINGS = (
     ("`[gateway.upstreams.NAME]`", UpstreamSettings),
     ("`[[gateway.keys]]`", GatewayKey),
     ("`[gateway.prices.MODEL]`", Price),
+    ("`[[gateway.prices.MODEL.tiers]]`", TierPrice),
 )
 _TABLES = (
     ("`[policy]`", "The policy, with the keys below."),
