@@ -24,6 +24,7 @@ LOCKS: Final = {
     ),
     "requirements/litellm.txt": ("--group", "litellm"),
     "requirements/node.txt": ("--group", "node"),
+    "requirements/temporal-server.txt": ("--group", "temporal-server"),
     # Each client of `make clients` has an environment of its own.
     **{
         f"bench/clients/locks/{path.stem}.txt": (str(path.relative_to(ROOT)),)

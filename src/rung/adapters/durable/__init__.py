@@ -1,0 +1,1 @@
+"""Durable engines that people already run: Temporal, DBOS, Restate, Inngest, Hatchet."""

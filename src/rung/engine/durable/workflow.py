@@ -1,0 +1,227 @@
+"""Recovery inside a workflow of a durable engine: an attempt is one of its steps, a wait one of its timers.
+
+Time, chance and results come from the engine, so a replay after a crash makes the same decisions and repeats nothing
+that has finished. An attempt is classified where it is made: its failure is recorded as a value, and a replay on another
+machine or a newer version reads the same one.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rung.core.classify.classifier import classify
+from rung.core.classify.evidence import evidence_of, without_secrets
+from rung.core.classify.stack_trace import with_stack
+from rung.core.domain import events as ev
+from rung.core.domain.errors import AttemptError
+from rung.core.domain.event_codec import record_from_json, record_to_json
+from rung.core.domain.failures import Failure
+from rung.core.domain.request import Request
+from rung.core.policy.parser import policy as make_policy
+from rung.engine.arguments import check_policy, check_request, is_coroutine_function
+from rung.engine.local_zone import local_zone
+from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
+from rung.engine.loop.recovery_steps import recovery
+from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK, RecoveryRun
+from rung.engine.recover import DEFAULT_LADDER, finish_run, run_attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rung.core.domain.outcome import Outcome
+    from rung.core.policy.policy import Policy
+    from rung.engine.loop.moves import Reply
+    from rung.engine.ports import EventLog, Listener, ResultValidator, RungHandler
+
+
+class Workflow(Protocol):
+    """Running workflow of a durable engine. A replay must return the same values. Keys are unique within the workflow."""
+
+    @property
+    def id(self) -> str:
+        """Name of the workflow: it also names the incident."""
+        ...
+
+    def now(self) -> float:
+        """Return UTC seconds, the same on a replay."""
+        ...
+
+    def random(self) -> float:
+        """Return a number from 0 to 1, the same on a replay."""
+        ...
+
+    async def attempt(self, key: str, request: Request, seconds: float | None) -> Mapping[str, Any]:
+        """Make an attempt as a step, within `seconds`. Return what `attempt_result` returned there."""
+        ...
+
+    async def sleep(self, key: str, seconds: float) -> None:
+        """Wait. A replay waits only until the time that was recorded first."""
+        ...
+
+    async def ask(self, key: str, question: ev.Ask, seconds: float | None) -> str | None:
+        """Return the id of the option that a person chose, or None if nobody answers."""
+        ...
+
+
+async def recover(
+    workflow: Workflow,
+    request: Request | str,
+    *,
+    policy: Policy | str = DEFAULT_LADDER,
+    attended: bool = False,
+    check: ResultValidator | None = None,
+    rung_handlers: Mapping[str, RungHandler] | None = None,
+    journal: EventLog | None = None,
+    listeners: Sequence[Listener] = (),
+) -> Outcome[Any]:
+    """Attempt a request and recover on the policy's ladder, inside a workflow.
+
+    `attended`: questions go to `workflow.ask`. `check`, `rung_handlers` and `listeners` run in the workflow, also on
+    a replay: they must be deterministic. Circuit breakers and the retry budget of a process do not apply here.
+    """
+    check_request(request)
+    check_policy(policy)
+    policy = make_policy(policy) if isinstance(policy, str) else policy
+    request = Request(prompt=request) if isinstance(request, str) else request
+    driver = _WorkflowDriver(workflow)
+    run = WorkflowRun()
+    attributes = run_attributes(
+        policy,
+        {
+            "clock": driver,
+            "jitter": workflow.random,
+            "ask": driver.ask if attended else None,
+            "check": check,
+            "rung_handlers": rung_handlers or {},
+            "journal": journal,
+            "listeners": listeners,
+            "breakers": None,
+            "retry_budget": None,
+        },
+        idempotent=request.idempotent,
+    )
+    run.__dict__.update(attributes)
+    run.is_async = True
+    run.open(request, workflow.now(), workflow.id)
+    await driver.drive(run)
+    return finish_run(run)
+
+
+class RecordedFailureError(AttemptError):
+    """Failure of an attempt that was classified where it was made."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.evidence = failure.evidence
+        self.failure = failure
+
+
+class WorkflowRun(RecoveryRun):
+    """Running recovery whose attempts are classified where they are made."""
+
+    def record_error(self, error: Exception) -> Failure:
+        """Record the error of the attempt."""
+        if not isinstance(error, RecordedFailureError):
+            return super().record_error(error)
+        self.error = error
+        return self.record_failure(error.failure)
+
+    def record_cancelled(self, reason: str = "stopped from outside") -> None:
+        """Record nothing: the engine replays a workflow that it evicts, and knows which ones are cancelled."""
+
+
+class _WorkflowDriver:
+    """Carries out the moves of a recovery with the steps and timers of a workflow. Its clock as well."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        self.now = workflow.now
+        self._waits, self._questions = count(1), count(1)
+
+    async def drive(self, run: RecoveryRun) -> None:
+        """Drive the run to its end. Unlike the engine's own driver, it starts no thread and no timer."""
+        steps = recovery(run)
+        try:
+            move = next(steps)
+            while True:
+                if move is ATTEMPT:
+                    move = steps.send(await self._attempt(run))
+                elif isinstance(move, Wait):
+                    await self.asleep(move.seconds)
+                    move = steps.send(NOTHING)
+                elif isinstance(move, CallPort):
+                    move = steps.send(await _called(move))
+        except StopIteration:
+            return
+        except BaseException:
+            steps.close()
+            raise
+
+    async def _attempt(self, run: RecoveryRun) -> Reply:
+        request = run.incident.request
+        assert request is not None  # noqa: S101  # the run was opened with one
+        result = await self.workflow.attempt(f"attempt.{run.incident.attempts + 1}", request, run.seconds)
+        run.attempt_dollars += result.get("dollars", 0.0)
+        run.has_visible_effects |= result.get("side_effects", False)
+        for step in result.get("steps", ()):
+            run.append(ev.StepCompleted(self.now(), step))
+        if "failure" in result:
+            return None, RecordedFailureError(record_from_json(Failure, result["failure"]))
+        return result.get("value"), None
+
+    def sleep(self, seconds: float) -> None:
+        """Refuse to block: a workflow only awaits."""
+        raise RuntimeError(f"a workflow cannot block for {seconds} s")
+
+    async def asleep(self, seconds: float) -> None:
+        """Wait by a timer of the engine."""
+        await self.workflow.sleep(f"wait.{next(self._waits)}", seconds)
+
+    async def ask(self, question: ev.Ask, incident: object) -> str | None:  # noqa: ARG002  # signature of the port
+        """Ask a person through the engine."""
+        return await self.workflow.ask(f"ask.{next(self._questions)}", question, None)
+
+
+async def _called(move: CallPort) -> Reply:
+    try:
+        value = move.function(*move.arguments)
+        return await value if hasattr(value, "__await__") else value, None
+    except Exception as error:  # becomes a value, as for an attempt
+        return None, error
+
+
+async def attempt_result(attempt: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    """Make an attempt inside a step. Return its value or its failure, and what it reported, as JSON.
+
+    A plain function runs in a thread. Cancellation propagates.
+    """
+    from asyncio import to_thread
+
+    run = RecoveryRun()  # collects reports of costs, steps and side effects
+    token = CURRENT.set(run)
+    try:
+        if is_coroutine_function(attempt):
+            value = await attempt(*arguments)
+        else:
+            value = await to_thread(attempt, *arguments)
+            value = await value if hasattr(value, "__await__") else value
+    except Exception as error:  # the failure of an attempt is a value
+        result: dict[str, Any] = {"failure": failure_to_json(error)}
+    else:
+        result = {"value": value}
+    finally:
+        CURRENT.reset(token)
+    if run.attempt_dollars:
+        result["dollars"] = run.attempt_dollars
+    if run.has_visible_effects:
+        result["side_effects"] = True
+    if steps := [event.step for event in run.log if isinstance(event, ev.StepCompleted)]:
+        result["steps"] = steps
+    return result
+
+
+def failure_to_json(error: BaseException) -> dict[str, Any]:
+    """Classify an error here and now. Return the failure as JSON, without secrets."""
+    evidence = with_stack(without_secrets(evidence_of(error)), error)
+    return record_to_json(classify(evidence, SYSTEM_CLOCK.now(), local_zone()))

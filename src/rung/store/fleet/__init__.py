@@ -1,0 +1,1 @@
+"""State that the processes of a fleet share: executors, and slices of common limits."""

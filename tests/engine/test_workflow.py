@@ -1,0 +1,178 @@
+"""Recovery inside a workflow of a durable engine, with an engine of a few lines."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rung
+from rung.core.domain.event_codec import to_json
+from rung.engine.durable.workflow import attempt_result, recover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.core.domain import events as ev
+
+
+class Crash(BaseException):
+    """The process died."""
+
+
+class ScriptedWorkflow:
+    """Engine in memory: records steps and timers by key, and dies before or after the step that a test names."""
+
+    id = "run-1"
+
+    def __init__(self, attempt: Callable[[rung.Request], Any], answer: str | None = None) -> None:
+        self.function, self.answer = attempt, answer
+        self.recorded: dict[str, Any] = {}
+        self.made: list[str] = []
+        self.dies_in: str | None = None
+        self.time = 1_000.0
+        self._random = random.Random(7)
+
+    def replay(self) -> ScriptedWorkflow:
+        """Return the workflow as another process sees it: the same records, and nothing else."""
+        again = ScriptedWorkflow(self.function, self.answer)
+        again.recorded, again.made = self.recorded, self.made
+        return again
+
+    def now(self) -> float:
+        return self.time
+
+    def random(self) -> float:
+        return self._random.random()
+
+    async def attempt(self, key: str, request: rung.Request, seconds: float | None) -> Mapping[str, Any]:
+        if key not in self.recorded:
+            self.made.append(key)
+            if key == self.dies_in:
+                raise Crash
+            self.recorded[key] = (await attempt_result(self.function, request), self.time + 1)
+        result, self.time = self.recorded[key]
+        return dict(result)
+
+    async def sleep(self, key: str, seconds: float) -> None:
+        self.time = self.recorded.setdefault(key, self.time + seconds)
+
+    async def ask(self, key: str, question: ev.Ask, seconds: float | None) -> str | None:
+        return self.recorded.setdefault(key, self.answer)
+
+
+class Flaky:
+    """Fails with these errors in turn, then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    def __call__(self, request: rung.Request) -> str:
+        rung.report_step(f"step of {request.model or 'nobody'}")
+        rung.report_cost(0.25)
+        if self.errors:
+            raise self.errors.pop(0)
+        return f"{request.prompt}!"
+
+
+def flaky_four_times() -> Flaky:
+    return Flaky(ConnectionError("reset"), TimeoutError(), ValueError("bad json"), ValueError("bad json"))
+
+
+def run(workflow: ScriptedWorkflow, **options: Any) -> rung.Outcome[Any]:
+    return asyncio.run(recover(workflow, rung.Request(prompt="p", idempotent=True), **options))
+
+
+def test_failures_are_retried_and_reports_count() -> None:
+    """Failed attempts are repeated as steps of the engine; costs and steps that they reported are in the outcome."""
+    workflow = ScriptedWorkflow(Flaky(ConnectionError("reset"), rung.AttemptError("busy", status=529)))
+    outcome = run(workflow)
+    assert (outcome.status, outcome.value, outcome.attempts) == (rung.Status.RECOVERED, "p!", 3)
+    assert outcome.dollars == pytest.approx(0.75)
+    assert outcome.steps == ("step of nobody",)
+    assert workflow.made == ["attempt.1", "attempt.2", "attempt.3"]
+    assert outcome.id == "run-1"
+
+
+@pytest.mark.parametrize("dies_in", [f"attempt.{n}" for n in range(1, 6)])
+def test_a_replay_makes_the_same_decisions(dies_in: str) -> None:
+    """After a crash in any attempt, finished attempts are not made again, and the events are those of a run without it."""
+    whole = run(ScriptedWorkflow(flaky_four_times()))
+    workflow = ScriptedWorkflow(flaky_four_times())
+    workflow.dies_in = dies_in
+    with pytest.raises(Crash):
+        run(workflow)
+    outcome = run(workflow.replay())
+    assert [to_json(event) for event in outcome.events] == [to_json(event) for event in whole.events]
+    assert sorted(workflow.made) == sorted([*{*workflow.made}, dies_in])
+
+
+def test_a_failure_is_classified_where_it_happened() -> None:
+    """A replay reads the recorded failure, whatever the classifier would say now."""
+    workflow = ScriptedWorkflow(Flaky(rung.AttemptError("no", status=401)))
+    first = run(workflow)
+    assert first.failure is not None
+    assert first.failure.kind is rung.Kind.AUTH_ERROR
+    recorded, at = workflow.recorded["attempt.1"]
+    workflow.recorded["attempt.1"] = ({**recorded, "failure": {**recorded["failure"], "kind": "quota_exhausted"}}, at)
+    again = run(workflow.replay())
+    assert again.failure is not None
+    assert again.failure.kind is rung.Kind.QUOTA_EXHAUSTED
+
+
+def test_a_question_is_asked_once() -> None:
+    """A question goes to the engine, and its answer decides; without a person the run ends blocked or partial."""
+    errors = [rung.AttemptError("which one?", finding="strategic_ambiguity")] * 9
+    asked = ScriptedWorkflow(Flaky(*errors), "stop")
+    outcome = run(asked, policy="pipeline", attended=True)
+    assert "ask.1" in asked.recorded
+    assert not outcome.ok
+    unasked = ScriptedWorkflow(Flaky(*errors), "stop")
+    assert run(unasked, policy="pipeline").status is rung.Status.BLOCKED
+    assert "ask.1" not in unasked.recorded
+
+
+def test_a_check_rejects_a_result() -> None:
+    """A check in the workflow makes a bad result a failed attempt."""
+    outcome = run(
+        ScriptedWorkflow(Flaky()),
+        check=lambda value: rung.Evidence(text="not good", finding=rung.Kind.LOW_QUALITY),
+        policy="task",
+    )
+    assert not outcome.ok
+    assert outcome.attempts > 1
+
+
+def test_cancellation_passes() -> None:
+    """A cancelled workflow is not recorded as an outcome."""
+
+    class Cancelled(ScriptedWorkflow):
+        async def attempt(self, key: str, request: rung.Request, seconds: float | None) -> Mapping[str, Any]:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run(Cancelled(Flaky()))
+
+
+def test_async_attempts_and_side_effects() -> None:
+    """A coroutine function is awaited; its side effect keeps it from being repeated unchanged."""
+
+    async def act(request: rung.Request) -> str:
+        rung.mark_side_effect()
+        raise ConnectionError("reset")
+
+    result = asyncio.run(attempt_result(act, rung.Request(prompt="p")))
+    assert result["side_effects"] is True
+    assert result["failure"]["kind"] == "network"
+
+
+def test_misuse_is_an_error_before_anything_runs() -> None:
+    """A wrong request or policy raises before the first step."""
+    workflow = ScriptedWorkflow(Flaky())
+    with pytest.raises(TypeError):
+        asyncio.run(recover(workflow, 7))  # type: ignore[arg-type]  # misuse
+    with pytest.raises(rung.errors.ConfigError):
+        run(workflow, policy="no-such-ladder")
+    assert not workflow.made
