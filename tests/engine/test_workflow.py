@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,3 +177,37 @@ def test_misuse_is_an_error_before_anything_runs() -> None:
     with pytest.raises(rung.errors.ConfigError):
         run(workflow, policy="no-such-ladder")
     assert not workflow.made
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_an_attempt_has_a_time_limit(kind: str) -> None:
+    """An attempt beyond its seconds ends as a timeout, as a value; a plain function is left behind in its thread."""
+    release = threading.Event()
+
+    async def hang(request: rung.Request) -> None:
+        await asyncio.Event().wait()
+
+    def block(request: rung.Request) -> None:
+        release.wait()
+
+    attempt = hang if kind == "async" else block
+    try:
+        result = asyncio.run(attempt_result(attempt, rung.Request(prompt="p"), seconds=0.05))
+    finally:
+        release.set()
+    assert result["failure"]["kind"] == "timeout"
+
+
+def test_a_question_waits_no_longer_than_the_budget() -> None:
+    """A question is open for what is left of the policy's seconds."""
+
+    class Patient(ScriptedWorkflow):
+        async def ask(self, key: str, question: ev.Ask, seconds: float | None) -> str | None:
+            self.asked = seconds
+            return None
+
+    workflow = Patient(Flaky(*[rung.AttemptError("which one?", finding="strategic_ambiguity")] * 9))
+    run(workflow, policy=rung.policy("pipeline", seconds=60), attended=True)
+    assert workflow.asked is not None
+    assert 0 < workflow.asked < 60
+    assert workflow.asked == 1_000.0 + 60 - workflow.time

@@ -29,6 +29,7 @@ from rung.engine.recover import DEFAULT_LADDER, finish_run, run_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
     from rung.engine.loop.moves import Reply
@@ -178,9 +179,10 @@ class _WorkflowDriver:
         """Wait by a timer of the engine."""
         await self.workflow.sleep(f"wait.{next(self._waits)}", seconds)
 
-    async def ask(self, question: ev.Ask, incident: object) -> str | None:  # noqa: ARG002  # signature of the port
-        """Ask a person through the engine."""
-        return await self.workflow.ask(f"ask.{next(self._questions)}", question, None)
+    async def ask(self, question: ev.Ask, incident: Incident) -> str | None:
+        """Ask a person through the engine, until the deadline of the incident."""
+        seconds = None if incident.deadline is None else max(0.0, incident.deadline - self.now())
+        return await self.workflow.ask(f"ask.{next(self._questions)}", question, seconds)
 
 
 async def _called(move: CallPort) -> Reply:
@@ -191,18 +193,28 @@ async def _called(move: CallPort) -> Reply:
         return None, error
 
 
-async def attempt_result(attempt: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-    """Make an attempt inside a step. Return its value or its failure, and what it reported, as JSON.
+async def acall(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a coroutine function, or a plain function in a thread."""
+    from asyncio import to_thread
+
+    value = function(*arguments) if is_coroutine_function(function) else await to_thread(function, *arguments)
+    return await value if hasattr(value, "__await__") else value
+
+
+async def attempt_result(attempt: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> dict[str, Any]:
+    """Make an attempt inside a step, within `seconds`. Return its value or its failure, and what it reported, as JSON.
 
     A plain function runs in a thread. Cancellation propagates.
     """
     from asyncio import to_thread
 
+    from rung.engine.timeouts.thread_timeout import acall_with_timeout
+
     run = RecoveryRun()  # collects reports of costs, steps and side effects
     token = CURRENT.set(run)
     try:
-        if is_coroutine_function(attempt):
-            value = await attempt(*arguments)
+        if seconds is not None or is_coroutine_function(attempt):
+            value = await acall_with_timeout(attempt, arguments, seconds)
         else:
             value = await to_thread(attempt, *arguments)
             value = await value if hasattr(value, "__await__") else value
