@@ -79,7 +79,7 @@ class ServedProcesses(SimulatedProcesses):
         pool = world.table.pools().get(world.table.pool_of(name))
         self.launches.append((world.now, name, pool is None or pool.is_open))
         self.running[name] = ServedWorker(
-            name, environment["RUNG_SESSION"], "well", world.rng, steps_needed=world.rng.randint(20, 60),
+            name, environment["RUNG_SESSION"], "well", world.rng, steps_needed=world.rng.randint(*world.steps),
             world=world, manner=world.rng.choice(MANNERS),
         )  # fmt: skip
 
@@ -96,10 +96,19 @@ class ServedProcesses(SimulatedProcesses):
 
 
 class OutageWorld(World):
-    """Eight workers with the default restart limits, before a service with outages."""
+    """Workers with the default restart limits, before a service with outages."""
 
-    def __init__(self, place: Path, seed: int, outages: Sequence[tuple[float, float, bool]], *, tasks: int = 8) -> None:
-        self.refusals = 0
+    def __init__(
+        self,
+        place: Path,
+        seed: int,
+        outages: Sequence[tuple[float, float, bool]],
+        *,
+        tasks: int = 8,
+        workers: int = 8,
+        steps: tuple[int, int] = (20, 60),  # of a worker, at least and at most
+    ) -> None:
+        self.refusals, self.workers, self.steps = 0, workers, steps
         super().__init__(place, seed, stormy=False, tasks=tasks)
         for row in self.table.tasks():
             self.table.update_columns(row.task_id, depends_on=[])
@@ -110,7 +119,7 @@ class OutageWorld(World):
 
     def _conductor(self) -> Conductor:
         conductor = super()._conductor()
-        conductor.crew.settings = replace(conductor.crew.settings, limits=DEFAULT_LIMITS)
+        conductor.crew.settings = replace(conductor.crew.settings, workers=self.workers, limits=DEFAULT_LIMITS)
         conductor.crew.jitter = self.rng.random
         return conductor
 

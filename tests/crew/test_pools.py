@@ -99,9 +99,39 @@ def test_the_others_start_one_after_the_other(tmp_path: Path) -> None:
     """After the probe has opened the pool, the others start at least five seconds apart."""
     world = OutageWorld(tmp_path, 3, [LIMIT])
     world.run()
-    after = [at for at, _, is_open in world.served.launches if is_open and at > world.outages[0].end]
+    after = starts_after(world)
     assert len(after) >= 5
     assert min(later - earlier for earlier, later in pairwise(after)) >= 5.0
+
+
+def starts_after(world: OutageWorld) -> list[float]:
+    """Return when tasks were started after the first outage, without its probe."""
+    return [at for at, _, is_open in world.served.launches if is_open and at > world.outages[0].end]
+
+
+def test_a_small_crew_is_soon_at_work_again(tmp_path: Path) -> None:
+    """After the pool has opened, a crew of two spreads two starts; then no worker is missing while tasks are ready."""
+    world = OutageWorld(tmp_path, 3, [LIMIT], tasks=40, workers=2, steps=(1, 2))
+    while len(starts_after(world)) < 2:
+        world.turn()
+    missing = []
+    while ready := [row for row in world.table.tasks(TaskState.WATCHING) if row.task_id not in world.processes.running]:
+        if len(world.processes.running) < 2:
+            missing.append((world.now, [row.task_id for row in ready]))
+        world.turn()
+    assert missing == []
+    world.run()
+    nobody_is_charged(world)
+
+
+def test_a_large_crew_never_starts_together(tmp_path: Path) -> None:
+    """Thirty tasks that waited for their pool start one after the other, also the last ones."""
+    world = OutageWorld(tmp_path, 3, [LIMIT], tasks=30, workers=30)
+    world.run()
+    nobody_is_charged(world)
+    starts = starts_after(world)
+    assert len(starts) >= 25
+    assert min(later - earlier for earlier, later in pairwise(starts)) >= 5.0
 
 
 def test_a_pool_of_its_own_goes_on(tmp_path: Path) -> None:

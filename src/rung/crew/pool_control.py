@@ -113,10 +113,10 @@ class StartGate:
         pool = self.pools.get(name)
         if pool is None:
             return True
-        now, limits = self.crew.now(), self.crew.settings.pools
-        if name in self.admitted or not may_start(pool, now, limits):
+        workers = self.crew.settings.workers
+        if name in self.admitted or not may_start(pool, self.crew.now(), workers):
             return False
-        if not pool.is_open or is_spreading(pool, now, limits):
+        if not pool.is_open or is_spreading(pool, workers):
             self.admitted.add(name)
         return True
 
@@ -129,9 +129,9 @@ class StartGate:
 
         def change(pool: Pool) -> Pool:
             nonlocal may
-            now, limits = crew.now(), crew.settings.pools
-            may = may_start(pool, now, limits)
-            return after_start(pool, task_id, now, crew.jitter(), limits) if may else pool
+            now = crew.now()
+            may = may_start(pool, now, crew.settings.workers)
+            return after_start(pool, task_id, now, crew.jitter(), crew.settings.pools) if may else pool
 
         after = _change(crew, name, change)
         if after.probe == task_id and may:

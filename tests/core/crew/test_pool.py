@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from rung.core.crew.pool import (
     after_start,
     describe,
     is_probe_due,
+    is_spreading,
     may_start,
     wake,
 )
@@ -30,6 +30,7 @@ from rung.core.domain.failures import Evidence, Failure, Phase
 
 NOW = 1_800_000_000.0
 LIMITS = PoolLimits()
+WORKERS = 8
 OVERLOAD = Trouble(reason="overloaded")
 jitters = st.floats(0, 1, exclude_max=True)
 waits = st.floats(0, 40_000)
@@ -72,7 +73,7 @@ class PoolMachine(RuleBasedStateMachine):
     def need_a_person(self, task: str, jitter: float) -> None:
         self.pool, _ = after_failure(self.pool, task, Trouble(reason="x", needs_person=True), self.now, jitter, LIMITS)
 
-    @precondition(lambda self: may_start(self.pool, self.now, LIMITS))
+    @precondition(lambda self: may_start(self.pool, self.now, WORKERS))
     @rule(task=tasks, jitter=jitters)
     def start(self, task: str, jitter: float) -> None:
         if not self.pool.is_open:
@@ -141,16 +142,33 @@ def test_a_limit_parks_until_its_end() -> None:
     assert after_progress(pool, "b", end).is_open
 
 
-def test_starts_are_spread_after_it_opens() -> None:
-    """After the pool opens, one task starts at once and the next ones follow 5 to 15 s apart; later all may start."""
+@pytest.mark.parametrize("workers", [1, 8, 30])
+def test_as_many_starts_are_spread_as_the_crew_has_workers(workers: int) -> None:
+    """After the pool opens, tasks start 5 to 15 s apart until one has started for each worker, however long that takes."""
     pool = after_progress(after_start(closed(), "a", NOW + 60, 0.5, LIMITS), "a", NOW + 100)
     now = NOW + 100
-    for _ in range(7):
-        assert may_start(pool, now, LIMITS)
-        pool = after_start(pool, "x", now, 0.0, LIMITS)
-        assert not may_start(pool, now + 4.9, LIMITS)
-        now += 5
-    assert may_start(replace(pool, next_start=now + 1e6), NOW + 100 + 200, LIMITS)
+    for _ in range(workers):
+        assert may_start(pool, now, workers)
+        assert is_spreading(pool, workers)
+        pool = after_start(pool, "x", now, 0.9, LIMITS)
+        now += 14
+    assert not is_spreading(pool, workers)
+    assert may_start(pool, now - 14, workers), "the crew is full, or its tasks are short: nobody starts together"
+
+
+def test_spread_starts_have_a_distance() -> None:
+    """Two starts after the pool has opened are at least half of `spread` apart, and the first waits for nothing."""
+    pool = wake(closed(), NOW)
+    assert may_start(pool, NOW, 8)
+    pool = after_start(pool, "a", NOW, 0.0, LIMITS)
+    assert not may_start(pool, NOW + 4.9, 8)
+    assert may_start(pool, NOW + 5, 8)
+
+
+def test_starts_of_a_pool_that_never_closed_are_not_spread() -> None:
+    """A pool that was always open neither counts nor spreads its starts."""
+    assert after_start(Pool(), "a", NOW, 0.5, LIMITS) == Pool()
+    assert not is_spreading(Pool(), 8)
 
 
 def test_the_trouble_of_one_task_is_its_own() -> None:

@@ -2,7 +2,8 @@
 
 A limit with a known end parks the pool until then; trouble that passes without a known end makes it back off; a quota
 that only a person can raise blocks it. While a pool is closed, one task at a time is started as a probe. A probe that
-gets further opens the pool, and the other tasks start spread out. Clock and jitter are arguments.
+gets further opens the pool, and the next tasks start spread out, one for each worker of the crew: more cannot start
+together. Clock and jitter are arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ DEFAULT_POOL: Final = "default"  # of a task that names none
 PARKED_PREFIX: Final = "parked:"  # of the note of a task that waits for its pool
 MAX_CLOSINGS: Final = 3  # by one task without progress of its own: then the trouble is the task's
 _MAX_BACKOFF_SECONDS: Final = 300.0
-_SPREAD_STARTS: Final = 20  # about so many starts are spread out after a pool has opened
 
 
 class PoolState(StrEnum):
@@ -70,7 +70,8 @@ class Pool:
     probed_at: float | None = None  # start of the last probe
     failed_probes: int = 0  # since it closed
     patient_until: float | None = None  # end of the patience; stays set once it is spent, until there is progress
-    opened_at: float | None = None  # when it opened again; starts are spread out for a while
+    opened_at: float | None = None  # when it opened again
+    starts: int = 0  # since it opened again; the first of them are spread out
     next_start: float = 0.0  # the next of them
     closings: Mapping[str, int] = field(default_factory=dict)  # by task, since the task's last progress
 
@@ -89,7 +90,7 @@ class Pool:
         if not isinstance(values, dict) or values.get("state") not in tuple(PoolState):
             return cls()
         known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
-        numbers = ("since", "until", "next_probe", "probed_at", "patient_until", "opened_at", "next_start")
+        numbers = ("since", "until", "next_probe", "probed_at", "patient_until", "opened_at", "starts", "next_start")
         if any(known.get(name) is not None and not is_number(known[name]) for name in numbers):
             return cls()
         return cls(**{**known, "state": PoolState(values["state"])})
@@ -166,23 +167,25 @@ def is_probe_due(pool: Pool, now: float) -> bool:
     return pool.next_probe is not None and not pool.is_open and not pool.probe and now >= pool.next_probe
 
 
-def is_spreading(pool: Pool, now: float, limits: PoolLimits) -> bool:
-    """Return whether the pool opened a short time ago, so that its tasks start one after the other."""
-    return pool.is_open and pool.opened_at is not None and now < pool.opened_at + _SPREAD_STARTS * limits.spread
+def is_spreading(pool: Pool, workers: int) -> bool:
+    """Return whether the pool opened, and has not yet started one task for each worker of the crew since."""
+    return pool.is_open and pool.opened_at is not None and pool.starts < workers
 
 
-def may_start(pool: Pool, now: float, limits: PoolLimits) -> bool:
+def may_start(pool: Pool, now: float, workers: int) -> bool:
     """Return whether a task of the pool may be started now; of a closed pool, as its probe."""
     if not pool.is_open:
         return is_probe_due(pool, now)
-    return now >= pool.next_start or not is_spreading(pool, now, limits)
+    return now >= pool.next_start or not is_spreading(pool, workers)
 
 
 def after_start(pool: Pool, task: str, now: float, jitter: float, limits: PoolLimits) -> Pool:
     """Return the pool after this task was started: as the probe if the pool is closed."""
     if not pool.is_open:
         return replace(pool, probe=task, probed_at=now, next_probe=now + limits.probe_interval)
-    return replace(pool, next_start=now + limits.spread * (0.5 + jitter)) if is_spreading(pool, now, limits) else pool
+    if pool.opened_at is None:
+        return pool
+    return replace(pool, starts=pool.starts + 1, next_start=now + limits.spread * (0.5 + jitter))
 
 
 def after_lost_probe(pool: Pool, task: str, now: float, limits: PoolLimits) -> Pool:
