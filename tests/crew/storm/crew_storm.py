@@ -43,7 +43,7 @@ class Storm:
         self.plan = write_plan(
             list(self.tasks.values()), folder, seed, name="storm", workers=8, judge=helper, replanner=helper, review=helper, poll=0.1,
             beat=0.5, stale_after=STALE, grace=1.0, claim_within=30.0, hung=30.0, restarts=400, restart_seconds=900.0,
-            deaths=100, death_seconds=30.0, redispatches=6, conductor_stale=30.0,
+            deaths=100, death_seconds=30.0, redispatches=6, conductor_stale=30.0, probe_interval=2.0, probe_seconds=2.0, spread=0.5,
         )  # fmt: skip
         unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
         self.environment = {**unmeasured, "RUNG_JOURNAL": str(folder / "journal.db"), MARK: str(folder)}
