@@ -169,6 +169,35 @@ def test_async_attempts_and_side_effects() -> None:
     assert result["failure"]["kind"] == "network"
 
 
+@pytest.mark.parametrize(("idempotent", "status"), [(True, "recovered"), (False, "partial")])
+def test_an_attempt_whose_process_died(idempotent: bool, status: str) -> None:
+    """It is made again if the request is idempotent, without the use of a try; else the run ends partial."""
+
+    class Dying(ScriptedWorkflow):
+        async def attempt(self, key: str, request: rung.Request, seconds: float | None) -> Mapping[str, Any]:
+            return {"died": True} if key == "attempt.1" else await super().attempt(key, request, seconds)
+
+    outcome = asyncio.run(recover(Dying(Flaky()), rung.Request(prompt="p", idempotent=idempotent)))
+    assert (outcome.status, outcome.path) == (status, () if idempotent else outcome.path)
+    assert outcome.events[1].failure.kind is rung.Kind.WORKER_DEAD  # type: ignore[union-attr]  # the failed attempt
+
+
+@pytest.mark.parametrize(("idempotent", "attempts"), [(True, 2), (False, 1)])
+def test_an_attempt_with_a_side_effect_is_not_repeated(idempotent: bool, attempts: int) -> None:
+    """A side effect that a failed attempt reported keeps the request from being repeated, unless it is idempotent."""
+    made: list[str] = []
+
+    def act(request: rung.Request) -> str:
+        rung.mark_side_effect()
+        made.append(request.prompt)
+        if len(made) == 1:
+            raise ConnectionError("reset")
+        return "done"
+
+    asyncio.run(recover(ScriptedWorkflow(act), rung.Request(prompt="p", idempotent=idempotent), policy="call"))
+    assert len(made) == attempts
+
+
 def test_misuse_is_an_error_before_anything_runs() -> None:
     """A wrong request or policy raises before the first step."""
     workflow = ScriptedWorkflow(Flaky())

@@ -16,9 +16,10 @@ from rung.core.classify.stack_trace import with_stack
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.event_codec import record_from_json, record_to_json
-from rung.core.domain.failures import Failure
+from rung.core.domain.failures import PROCESS_DEATH_RULE, Failure
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
+from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
 from rung.engine.arguments import check_policy, check_request, is_coroutine_function
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
@@ -53,7 +54,10 @@ class Workflow(Protocol):
         ...
 
     async def attempt(self, key: str, request: Request, seconds: float | None) -> Mapping[str, Any]:
-        """Make an attempt as a step, within `seconds`. Return what `attempt_result` returned there."""
+        """Make an attempt as a step, within `seconds`. Return what `attempt_result` returned there.
+
+        An attempt whose process died is `{"died": True}`.
+        """
         ...
 
     async def sleep(self, key: str, seconds: float) -> None:
@@ -125,8 +129,16 @@ class WorkflowRun(RecoveryRun):
         """Record the error of the attempt."""
         if not isinstance(error, RecordedFailureError):
             return super().record_error(error)
-        self.error = error
-        return self.record_failure(error.failure)
+        self.error, failure = error, error.failure
+        if self.has_side_effects:
+            failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
+        return self.record_failure(failure)
+
+    def decide(self, failure: Failure) -> ev.Decision:
+        """Decide as a resumed run does if the process of the attempt died."""
+        if failure.rule != PROCESS_DEATH_RULE or not isinstance(self.log[-1], ev.AttemptFailed):
+            return super().decide(failure)
+        return self.append_decision(decide_after_process_death(self.incident, self.policy, self.clock.now()))
 
     def record_cancelled(self, reason: str = "stopped from outside") -> None:
         """Record nothing: the engine replays a workflow that it evicts, and knows which ones are cancelled."""
@@ -167,6 +179,8 @@ class _WorkflowDriver:
         run.has_visible_effects |= result.get("side_effects", False)
         for step in result.get("steps", ()):
             run.append(ev.StepCompleted(self.now(), step))
+        if "died" in result:
+            return None, RecordedFailureError(process_death_failure(run.incident))
         if "failure" in result:
             return None, RecordedFailureError(record_from_json(Failure, result["failure"]))
         return result.get("value"), None
@@ -206,18 +220,13 @@ async def attempt_result(attempt: Callable[..., Any], *arguments: Any, seconds: 
 
     A plain function runs in a thread. Cancellation propagates.
     """
-    from asyncio import to_thread
-
     from rung.engine.timeouts.thread_timeout import acall_with_timeout
 
     run = RecoveryRun()  # collects reports of costs, steps and side effects
     token = CURRENT.set(run)
     try:
-        if seconds is not None or is_coroutine_function(attempt):
-            value = await acall_with_timeout(attempt, arguments, seconds)
-        else:
-            value = await to_thread(attempt, *arguments)
-            value = await value if hasattr(value, "__await__") else value
+        limited = seconds is not None
+        value = await (acall_with_timeout(attempt, arguments, seconds) if limited else acall(attempt, *arguments))
     except Exception as error:  # the failure of an attempt is a value
         result: dict[str, Any] = {"failure": failure_to_json(error)}
     else:
