@@ -7,6 +7,7 @@ import contextlib
 import gc
 import signal
 import socket
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -14,7 +15,9 @@ import uvicorn
 from rung.core.domain.errors import ConfigError
 from rung.gateway.app import GatewayApp
 from rung.gateway.gateway import Gateway
-from rung.gateway.http.server_protocol import protocol_with_timeouts
+from rung.gateway.http.server_protocol import close_after_response, protocol_with_timeouts
+from rung.store.fleet.executors import ExecutorRole
+from rung.wiring.fleet_heartbeat import FleetHeartbeat, beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,10 +48,11 @@ class RunningGateway:
         self.port = 0
         self._reload_error = ""
         self.app: GatewayApp | None = None
-        self._server: uvicorn.Server | None = None
+        self.heartbeat: FleetHeartbeat | None = None
+        self._server: _Server | None = None
 
     async def run(self, reload: Callable[[], GatewaySettings] | None = None, file: Path | None = None) -> None:
-        """Serve until a signal arrives, then drain: reject new requests and finish those in flight."""
+        """Serve until a signal arrives, then drain: report not ready, and finish the requests in flight."""
         gateway = Gateway(self.settings, self.journal, self.detectors, self.log)
         self.app = GatewayApp(gateway)
         listener = _listen(self.settings)
@@ -59,15 +63,36 @@ class RunningGateway:
         try:
             await self._server.serve([listener])
         finally:
+            if self.heartbeat is not None:
+                await asyncio.to_thread(self.heartbeat.stop)
             if watcher is not None:
                 watcher.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await watcher
 
     def stop(self) -> None:
-        """Drain and stop, as on SIGTERM."""
+        """Drain and stop, as on SIGINT: there is no load balancer that has to notice."""
         if self._server is not None:
-            self._server.handle_exit(signal.SIGTERM, None)
+            self._server.handle_exit(signal.SIGINT, None)
+
+    def begin_heartbeat(self, on_drain: Callable[[], object]) -> None:
+        """Join the fleet that shares the journal, if there is one."""
+        loop, app = asyncio.get_running_loop(), self.app
+        assert app is not None  # noqa: S101  # it is being served
+
+        def ordered() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended: so has the gateway
+                loop.call_soon_threadsafe(on_drain)
+
+        self.heartbeat = beside(
+            self.journal,
+            ExecutorRole.GATEWAY,
+            detail=lambda: {"requests": app.gateway.active_requests},
+            on_drain=ordered,
+            warn=lambda text: self.log(f"rung gateway: {text}"),
+        )
+        if self.heartbeat is not None:
+            self.heartbeat.start()
 
     async def _watch_file(self, reload: Callable[[], GatewaySettings], file: Path) -> None:
         """Reload the settings whenever the file changes; while that fails, keep the old ones and try again.
@@ -114,6 +139,13 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, running: RunningGateway) -> None:
         super().__init__(config)
         self._running = running
+        self._is_signalled = False
+        self._exit_at: float | None = None
+
+    async def on_tick(self, counter: int) -> bool:
+        """Stop listening when a load balancer has had the time to notice that this gateway is not ready."""
+        self.should_exit |= self._exit_at is not None and time.monotonic() >= self._exit_at
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -123,13 +155,23 @@ class _Server(uvicorn.Server):
             host = self._running.settings.host
             self._running.log(f"rung gateway: http://{host}:{self._running.port}")
             self._running.log_warnings()
+            self._running.begin_heartbeat(self.drain)
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002  # a signal handler's signature
-        """Drain on the first signal, exit at once on the second; do not re-raise either."""
+        """Drain on the first signal, exit at once on the second; do not re-raise either. Ctrl-C has no delay."""
+        self.force_exit, self._is_signalled = self._is_signalled, True
+        self.drain()
+        self.should_exit |= self.force_exit or sig == signal.SIGINT
+
+    def drain(self) -> None:
+        """Exit after the shutdown delay, when the requests in flight have ended. An order of the fleet is no signal: one may follow."""
         if self._running.app is not None:
             self._running.app.draining = True
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        if self._running.heartbeat is not None:
+            self._running.heartbeat.drain()
+        close_after_response(self.config.http_protocol_class, self.server_state.connections)
+        if self._exit_at is None:
+            self._exit_at = time.monotonic() + self._running.settings.limits.shutdown_delay
 
 
 def _listen(settings: GatewaySettings) -> socket.socket:

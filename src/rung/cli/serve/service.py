@@ -155,7 +155,7 @@ def start(
     due = None if world is not None else _start_due_runs(context, journal_at)
     _print_banner(address, admin, context, gateway)
     try:
-        serve(app, context.stream, listening, trusted_proxies)
+        serve(app, context.stream, listening, trusted_proxies, journal=context.journal)
     finally:
         if due is not None:
             due.stop()
