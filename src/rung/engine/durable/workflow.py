@@ -21,10 +21,11 @@ from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
 from rung.engine.arguments import check_policy, check_request, is_coroutine_function
+from rung.engine.durable.step_reports import StepReports
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
 from rung.engine.loop.recovery_steps import recovery
-from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK, RecoveryRun
+from rung.engine.loop.run import SYSTEM_CLOCK, RecoveryRun
 from rung.engine.recover import DEFAULT_LADDER, finish_run, run_attributes
 
 if TYPE_CHECKING:
@@ -215,31 +216,26 @@ async def acall(function: Callable[..., Any], *arguments: Any) -> Any:
     return await value if hasattr(value, "__await__") else value
 
 
-async def attempt_result(attempt: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> dict[str, Any]:
+async def attempt_result(
+    attempt: Callable[..., Any],
+    *arguments: Any,
+    seconds: float | None = None,
+    reports: StepReports | None = None,
+) -> dict[str, Any]:
     """Make an attempt inside a step, within `seconds`. Return its value or its failure, and what it reported, as JSON.
 
-    A plain function runs in a thread. Cancellation propagates.
+    A plain function runs in a thread. Cancellation propagates. `reports` shows what is reported while the attempt runs.
     """
     from rung.engine.timeouts.thread_timeout import acall_with_timeout
 
-    run = RecoveryRun()  # collects reports of costs, steps and side effects
-    token = CURRENT.set(run)
-    try:
-        limited = seconds is not None
-        value = await (acall_with_timeout(attempt, arguments, seconds) if limited else acall(attempt, *arguments))
-    except Exception as error:  # the failure of an attempt is a value
-        result: dict[str, Any] = {"failure": failure_to_json(error)}
-    else:
-        result = {"value": value}
-    finally:
-        CURRENT.reset(token)
-    if run.attempt_dollars:
-        result["dollars"] = run.attempt_dollars
-    if run.has_visible_effects:
-        result["side_effects"] = True
-    if steps := [event.step for event in run.log if isinstance(event, ev.StepCompleted)]:
-        result["steps"] = steps
-    return result
+    reports = reports or StepReports()
+    limited = seconds is not None
+    with reports:
+        try:
+            value = await (acall_with_timeout(attempt, arguments, seconds) if limited else acall(attempt, *arguments))
+        except Exception as error:  # the failure of an attempt is a value
+            return {"failure": failure_to_json(error), **reports.to_json()}
+    return {"value": value, **reports.to_json()}
 
 
 def failure_to_json(error: BaseException) -> dict[str, Any]:
