@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,7 @@ def test_a_drained_gateway_finishes_what_is_in_flight(
             wait_until(lambda: (row := find_executor(postgres_journal, name)) and row.state == "draining")
             wait_until(lambda: _refuses(url))
             started.process.send_signal(signal.SIGTERM)
+            _wait_for_beats(postgres_journal, name, 4)  # long after the signal it is still there
             upstream.release.set()
             caller.join()
             assert started.process.wait(60) == 0
@@ -218,6 +220,16 @@ def test_a_drained_gateway_finishes_what_is_in_flight(
             started.end()
     assert [answer.status_code for answer in answers] == [200]
     assert find_executor(postgres_journal, name) is None
+
+
+def _wait_for_beats(journal: Journal, name: str, number: int) -> None:
+    """Wait until an executor has beaten so often; fail when it leaves before."""
+    seen: set[float] = set()
+    while len(seen) < number:
+        row = find_executor(journal, name)
+        assert row is not None, "it has left"
+        seen.add(row.heartbeat)
+        time.sleep(0.02)
 
 
 def _refuses(url: str) -> bool:
