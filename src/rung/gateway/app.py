@@ -51,7 +51,7 @@ class GatewayApp:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.ready = False
-        self.draining = False
+        self.draining = False  # not ready; what still arrives is served, for it would fail elsewhere
         self.replays = CallReplays(gateway)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,7 +100,7 @@ class GatewayApp:
     async def _admit(self, call: Call, receive: Receive, send: Send) -> None:
         """Check the limits and the key of a request before its body is read, then handle it."""
         gateway = self.gateway
-        if gateway.active_requests >= gateway.settings.limits.concurrency or self.draining:
+        if gateway.active_requests >= gateway.settings.limits.concurrency:
             raise self._busy()
         key = self._check_key(call) if gateway.settings.keys else None
         gateway.active_requests += 1
@@ -120,13 +120,8 @@ class GatewayApp:
         return any(matches(pattern, call.method, call.route.path) for pattern in settings.forward)
 
     def _busy(self) -> RequestRejected:
-        status, message = 503, "gateway is shutting down"
-        if not self.draining:
-            status = 529
-            message = f"{self.gateway.active_requests} requests in flight: concurrency limit reached"
-        return RequestRejected(
-            status, message, retry_after=self.gateway.circuit_waits.busy_seconds(), should_retry=True
-        )
+        message = f"{self.gateway.active_requests} requests in flight: concurrency limit reached"
+        return RequestRejected(529, message, retry_after=self.gateway.circuit_waits.busy_seconds(), should_retry=True)
 
     def _check_key(self, call: Call) -> GatewayKey:
         """Return the key of a call, which may use its path and its project."""

@@ -106,6 +106,11 @@ class SizeLimits:
         POSITIVE_SECONDS, "How long a client may leave its response unread before it is disconnected.", default=60.0
     )
     drain: float = setting(SECONDS, "Time to finish open requests on shutdown.", default=30.0)
+    shutdown_delay: float = setting(
+        SECONDS,
+        "How long requests are still accepted after SIGTERM while /readyz reports 503: a load balancer needs this to notice.",
+        default=0.0,
+    )
 
 
 @settings

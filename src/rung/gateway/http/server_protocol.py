@@ -11,9 +11,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
     import asyncio
-
+    from collections.abc import Iterable
 
 MAX_HEADER_BYTES: Final = 65_536  # of one request; checked after each read
+DRAIN_IDLE_SECONDS: Final = 2  # for a request after the last response that did not announce the end
 RESET_EXTENSION: Final = "rung.reset"  # ASGI extension: resets the connection of a request
 _LINGER_ZERO: Final = struct.pack("ii", 1, 0)  # closing sends a reset
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -24,6 +25,7 @@ class GatewayProtocol(HttpToolsProtocol):
 
     header_timeout: float = 30.0  # seconds, from the connection or from the first byte of a request
     stall_timeout: float = 60.0  # seconds, from the moment the write buffer is full until the client has drained it
+    is_draining = False  # of all connections: each response says that it is the last one
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
     _header_bytes = 0  # received since the last complete headers
@@ -55,6 +57,24 @@ class GatewayProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._header_bytes = 0
         super().on_headers_complete()
+        if self.is_draining:
+            self.end_with_response()
+
+    def end_with_response(self) -> None:
+        """Close the connection after the response under way, or after the next one if this one's headers are sent.
+
+        A client that was not told would send its next request into a connection that is being closed.
+        """
+        self.timeout_keep_alive = DRAIN_IDLE_SECONDS
+        if self.cycle is not None and not self.cycle.response_started:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        """Close an idle connection at once; let the others end with a response that says so."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self.end_with_response()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeouts with the connection."""
@@ -103,3 +123,10 @@ class GatewayProtocol(HttpToolsProtocol):
 def protocol_with_timeouts(header_timeout: float, stall_timeout: float) -> type[GatewayProtocol]:
     """Return the protocol class with these timeouts, in seconds."""
     return type("Protocol", (GatewayProtocol,), {"header_timeout": header_timeout, "stall_timeout": stall_timeout})
+
+
+def close_after_response(protocol: Any, connections: Iterable[Any]) -> None:
+    """Let each connection end with its next response: clients go elsewhere without seeing a connection break."""
+    protocol.is_draining = True
+    for connection in tuple(connections):
+        connection.end_with_response()

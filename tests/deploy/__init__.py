@@ -1,0 +1,1 @@
+"""Tests of operation: deployment files, rolling restarts, backup and restore."""
