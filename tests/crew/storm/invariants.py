@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rung.core.crew.contract import SHUTDOWN_PREFIX, MessageType, TaskState
+from rung.core.crew.pool import PARKED_PREFIX
 
 if TYPE_CHECKING:
     from tests.crew.storm.crew_storm import Storm
@@ -80,12 +81,21 @@ def check_nobody_healthy_was_ended(storm: Storm) -> None:
             assert "accepted" not in record, (file.name, record)
             if record["mine"] and record["age"] > CLAIM_SECONDS:
                 assert record["state"] in ("exited", "complete"), (file.name, record)
-                is_shutdown = record["note"].startswith(SHUTDOWN_PREFIX)
                 is_bad = record["fault"] in ENDED_RIGHTLY or file.stem in given_up
-                assert record["state"] == "complete" or is_shutdown or is_bad or record["note"] == "", (
+                assert record["state"] == "complete" or is_bad or has_left(storm, file.stem, record), (
                     file.name,
                     record,
                 )
+
+
+def has_left(storm: Storm, task: str, record: dict[str, Any]) -> bool:
+    """Return whether the worker left by itself, in a shutdown, or when it was asked to wait for its pool."""
+    note = str(record["note"])
+    if not note.startswith(PARKED_PREFIX):
+        return note == "" or note.startswith(SHUTDOWN_PREFIX)
+    assert storm.table is not None
+    handovers = storm.table.messages(task, types=(MessageType.HANDOFF,))
+    return any(message.from_session == record["session"] for message in handovers)
 
 
 def check_reports(storm: Storm, code: int) -> None:
