@@ -251,6 +251,63 @@ class OpenRunInfo(Protocol):
         ...
 
 
+class ClaimedRunInfo(Protocol):
+    """Run of a task that this process has acquired."""
+
+    @property
+    def lease(self) -> RunLease:
+        """Lease on the run."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Name of its task."""
+        ...
+
+    @property
+    def arguments(self) -> Any:
+        """Arguments of its task."""
+        ...
+
+
+class FoundRunInfo(Protocol):
+    """Run, open or ended."""
+
+    @property
+    def result(self) -> Any:
+        """Its end, as `{"status": …}`; None while it is open."""
+        ...
+
+
+class ListedRunInfo(Protocol):
+    """Run in a listing."""
+
+    @property
+    def id(self) -> str:
+        """Name of the run."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Name of its task."""
+        ...
+
+    @property
+    def status(self) -> str | None:
+        """How it ended; None while it is open."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """Live process that owns it; empty if there is none."""
+        ...
+
+    @property
+    def made_at(self) -> float:
+        """When it was created, in UTC seconds."""
+        ...
+
+
 class DurableRuns(Protocol):
     """Registry of runs that survive their process."""
 
@@ -264,6 +321,30 @@ class DurableRuns(Protocol):
 
     def received(self, topic: str) -> Any:
         """Return the last message sent to a topic, or None."""
+        ...
+
+    def send(self, topic: str, body: Any) -> None:
+        """Send a message to a topic."""
+        ...
+
+    def submit(self, run: str, task: str, arguments: Any) -> bool:
+        """Create a run that no process owns. Return False if it exists."""
+        ...
+
+    def claim_next(self, tasks: Sequence[str]) -> ClaimedRunInfo | None:
+        """Acquire the lease on the oldest run of these tasks that no live process owns, or None."""
+        ...
+
+    def find(self, run: str) -> FoundRunInfo | None:
+        """Return a run, or None if it does not exist."""
+        ...
+
+    def cancel(self, run: str, reason: str) -> bool | None:
+        """End an open run. Return whether it was open, or None if it does not exist."""
+        ...
+
+    def list_runs(self, task: str, limit: int, *, is_open: bool | None = None) -> Sequence[ListedRunInfo]:
+        """Return runs of a task (empty: of all tasks), the newest first; all, open or ended ones."""
         ...
 
 

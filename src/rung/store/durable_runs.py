@@ -61,6 +61,24 @@ class OpenRunRow(NamedTuple):
         return json.loads(self.key.reveal(self.stored_arguments, _place(self.id, "arguments")))
 
 
+class ClaimedRun(NamedTuple):
+    """Run of a task that this process has become the owner of."""
+
+    lease: DurableRunLease
+    task: str
+    arguments: Any
+
+
+class ListedRun(NamedTuple):
+    """Run in a listing: `status` is None while it is open, `owner` empty if no live process owns it."""
+
+    id: str
+    task: str
+    status: str | None
+    owner: str
+    made_at: float
+
+
 class DurableRunStore:
     """Durable runs of a journal."""
 
@@ -133,6 +151,79 @@ class DurableRunStore:
         return self.journal.write(
             work, lambda connection: bool(connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)))
         ).result()
+
+    def claim_next(self, tasks: Sequence[str]) -> ClaimedRun | None:
+        """Become the owner of the oldest run of these tasks that no live process owns; None when there is none."""
+        if not tasks:
+            return None
+        mine = current_owner().text()
+
+        def work(connection: BackendConnection) -> tuple[str, str, str, int, int] | None:
+            found = self._find_claimable(connection, tasks)
+            if found is None:
+                return None
+            run, task, arguments = found
+            epoch, _, _, idle = self._claim(connection, run, task, arguments, mine)
+            return run, task, arguments, epoch, idle
+
+        claimed = self.journal.write(work, lambda _: False).result()
+        if claimed is None:
+            return None
+        run, task, arguments, epoch, idle = claimed
+        lease = DurableRunLease(self, run, epoch, done=None, exhausted=idle > MAX_IDLE_CLAIMS)
+        return ClaimedRun(lease, task, json.loads(self.key.reveal(arguments, _place(run, "arguments"))))
+
+    def _find_claimable(self, connection: BackendConnection, tasks: Sequence[str]) -> tuple[str, str, str] | None:
+        """Return the oldest run without an owner; else one whose owner's lease has expired, or who is gone from here."""
+        marks = ", ".join("?" * len(tasks))
+        columns = f"SELECT id, task, arguments, owner FROM run WHERE state = 'open' AND task IN ({marks})"  # noqa: S608  # placeholders alone
+        free = connection.execute(f"{columns} AND lease < ? ORDER BY made_at, id LIMIT 1", (*tasks, self.now()))
+        if free:
+            return free[0][:3]
+        held = connection.execute(f"{columns} AND owner <> '' ORDER BY made_at, id", tuple(tasks))
+        owners = {owner for _, _, _, owner in held}
+        gone = {owner for owner in owners if is_gone(owner)}
+        return next(((run, task, arguments) for run, task, arguments, owner in held if owner in gone), None)
+
+    def cancel(self, run: str, reason: str) -> bool | None:
+        """End an open run, whoever owns it: its owner's next write raises LeaseLost. None when it does not exist."""
+        plain, now = json.dumps({"status": "cancelled", "reason": reason}), self.now()
+        encoded = self.key.protect(plain, _place(run, "result"))
+
+        def work(connection: BackendConnection) -> bool | None:
+            rows = connection.execute("SELECT state FROM run WHERE id = ?", (run,))
+            if not rows:
+                return None
+            ended = connection.execute(
+                "UPDATE run SET state = 'done', result = ?, epoch = epoch + 1, owner = '', touched_at = ?"
+                " WHERE id = ? AND state = 'open' RETURNING 1",
+                (encoded, now, run),
+            )
+            return bool(ended)
+
+        return self.journal.write(work, lambda _: False).result()
+
+    def list_runs(self, task: str, limit: int, *, is_open: bool | None = None) -> list[ListedRun]:
+        """Return runs of a task (empty: of all tasks; recoveries are left out), the newest first; all, open or ended ones."""
+        condition, values = ("task = ?", [task]) if task else ("task <> ''", [])
+        if is_open is not None:
+            condition += f" AND state = '{'open' if is_open else 'done'}'"
+        rows = self.journal.read(
+            f"SELECT id, task, state, result, owner, lease, made_at FROM run WHERE {condition}"  # noqa: S608  # constants
+            " ORDER BY made_at DESC, id DESC LIMIT ?",
+            [*values, limit],
+        )
+        now = self.now()
+        return [
+            ListedRun(
+                run,
+                of_task,
+                str(self._result(run, result)["status"]) if state == "done" else None,
+                owner if owner and now < lease and not is_gone(owner) else "",
+                made_at,
+            )
+            for run, of_task, state, result, owner, lease, made_at in rows
+        ]
 
     def result_of(self, run: str) -> Any:
         """Return the result of an ended run without claiming it; None when it is open or does not exist."""

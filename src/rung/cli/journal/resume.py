@@ -65,7 +65,7 @@ def command(
         sys.exit(_take_up_due(journal_at, as_json=as_json))
     sys.path.insert(0, "")
     for module in modules:
-        _import_module(module)
+        import_task_module(module)
     takes_up = run is not None and not (only_list or only_print or as_json)
     rows = []
     with existing_journal(journal_at) as store:
@@ -194,7 +194,8 @@ def _parked_until(store: Journal, run: OpenRunRow) -> float | None:
     return Incident.of(store.events(run.id)).parked_until
 
 
-def _import_module(module: str) -> None:
+def import_task_module(module: str) -> None:
+    """Import a module that registers tasks."""
     try:
         import_module(module)
     except ModuleNotFoundError as error:

@@ -254,6 +254,21 @@ class RunNotResumable(RungError):
         super().__init__(f"run {run!r} cannot be resumed: {why}")
 
 
+class RunNotFound(RungError):
+    """There is no durable run with this id."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"there is no run {run!r}")
+
+
+class RunEnded(RungError):
+    """A durable run ended without success: `status` is failed, partial or cancelled, and `reason` says why."""
+
+    def __init__(self, run: str, status: str, reason: str) -> None:
+        self.run, self.status, self.reason = run, status, reason
+        super().__init__(f"run {run!r} ended as {status}: {reason}")
+
+
 class LeaseLost(BaseException):
     """A durable run now belongs to another process: writes of its former owner are rejected.
 

@@ -14,6 +14,7 @@ from rung.core.domain.errors import ConfigError, is_number
 
 LEASE_SECONDS: Final = 30.0
 BEATS_PER_LEASE: Final = 3  # two beats may be lost before the lease ends
+MAX_TAKEOVERS: Final = 3  # of a run without a new step between them: it probably kills its executors
 
 
 class ExecutorHealth(StrEnum):

@@ -17,13 +17,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.classifier import classify
-from rung.core.classify.evidence import evidence_of
-from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
+from rung.core.classify.evidence import evidence_of, without_secrets
+from rung.core.domain.errors import AttemptError, ConfigError, RunEnded, RungError, StoreUnavailable
+from rung.core.domain.event_codec import record_from_json, record_to_json
+from rung.core.domain.failures import Evidence
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
+from rung.engine.durable.task_recovery import attempt_step
+from rung.engine.durable.workflow import acall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rung.core.domain.request import Request
+    from rung.engine.durable.port import TaskContext
     from rung.engine.ports import DurableJournal, RunLease
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -32,6 +38,7 @@ TASKS: Final[dict[str, Callable[..., Any]]] = {}
 POLL_SECONDS: Final = 0.05  # interval between polls for a message
 MAX_SLEEP_SLICE_SECONDS: Final = 30.0  # of a long sleep, so that a suspended machine wakes on time
 _MISSING: Final = object()
+_FAILED: Final = ".failed"  # of the key under which the error of a step is recorded
 
 
 class DurableTask:
@@ -45,6 +52,7 @@ class DurableTask:
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
         self.lease = claim
+        self.id = claim.run
         self.recorded_steps = claim.steps()
         self._receive = receive
         self._now = now
@@ -54,14 +62,36 @@ class DurableTask:
         return time.sleep
 
     def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Return the recorded result of a step, or run the step and record its result."""
-        recorded = self.recorded_steps.get(key, _MISSING)
+        """Return the recorded result of a step, or run the step and record its result or its error."""
+        recorded = self._recorded(key)
         if recorded is not _MISSING:
             return recorded
-        result = function(*arguments)
+        try:
+            result = function(*arguments)
+        except StoreUnavailable:
+            raise  # of an inner run: this step has not ended
+        except Exception as error:
+            write_with_retry(partial(self.lease.record, *self._failed_step(key, error)), self._sleep)
+            raise
         write_with_retry(partial(self.lease.record, key, result), self._sleep)
         self.recorded_steps[key] = result
         return result
+
+    def _recorded(self, key: str) -> Any:
+        """Return the recorded result of a step, or raise its recorded error."""
+        failed = self.recorded_steps.get(f"{key}{_FAILED}")
+        if failed is not None:
+            raise AttemptError.of(record_from_json(Evidence, failed))
+        return self.recorded_steps.get(key, _MISSING)
+
+    def _failed_step(self, key: str, error: Exception) -> tuple[str, Any]:
+        """Return the key and the value that record the error of a step. A resumed run gets the same error again."""
+        self.recorded_steps[f"{key}{_FAILED}"] = evidence = record_to_json(without_secrets(evidence_of(error)))
+        return f"{key}{_FAILED}", evidence
+
+    def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:  # noqa: ARG002  # signature of the port
+        """Refuse: only a task that is a coroutine function can recover."""
+        raise RungError(f"task of run {self.id!r}: `recover_in_task` needs a task that is a coroutine function")
 
     def sleep(self, key: str, seconds: float) -> Any:
         """Wait until the time that was recorded when this call was first reached."""
@@ -99,17 +129,23 @@ class AsyncDurableTask(DurableTask):
 
     async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Return the recorded result of a step, or run it and record its result. A plain function runs in a thread."""
-        recorded = self.recorded_steps.get(key, _MISSING)
+        recorded = self._recorded(key)
         if recorded is not _MISSING:
             return recorded
-        from asyncio import to_thread
-        from inspect import iscoroutinefunction
-
-        result = function(*arguments) if iscoroutinefunction(function) else await to_thread(function, *arguments)
-        result = await result if hasattr(result, "__await__") else result
+        try:
+            result = await acall(function, *arguments)
+        except StoreUnavailable:
+            raise  # of an inner run: this step has not ended
+        except Exception as error:
+            await awrite_with_retry(partial(self.lease.record, *self._failed_step(key, error)), self._sleep)
+            raise
         await awrite_with_retry(partial(self.lease.record, key, result), self._sleep)
         self.recorded_steps[key] = result
         return result
+
+    async def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:
+        """Make an attempt as a step."""
+        return await self.step(key, attempt_step, (function, request, seconds))
 
     async def sleep(self, key: str, seconds: float) -> Any:
         """Wait until the time that was recorded when this call was first reached."""
@@ -133,7 +169,7 @@ class AsyncDurableTask(DurableTask):
             await self._sleep(POLL_SECONDS)
 
 
-CURRENT_TASK: ContextVar[DurableTask | None] = ContextVar("rung_work", default=None)
+CURRENT_TASK: ContextVar[TaskContext | None] = ContextVar("rung_work", default=None)
 
 
 def task(name: str) -> Callable[[F], F]:
@@ -159,20 +195,21 @@ def step(key: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
     In a task that is a coroutine function, the call is awaited, like `sleep` and `wait`.
     """
-    return _current_task().step(key, function, arguments)
+    return current_task().step(key, function, arguments)
 
 
 def sleep(key: str, seconds: float) -> Any:
     """Wait for `seconds`. A resumed run waits only until the time that was recorded first."""
-    return _current_task().sleep(key, seconds)
+    return current_task().sleep(key, seconds)
 
 
 def wait(topic: str, timeout: float | None = None) -> Any:
     """Wait for a message (`journal.runs.send("RUN/TOPIC", …)`). Return None if the wait times out."""
-    return _current_task().wait(topic, timeout)
+    return current_task().wait(topic, timeout)
 
 
-def _current_task() -> DurableTask:
+def current_task() -> TaskContext:
+    """Return the running task; raise outside one."""
     current = CURRENT_TASK.get()
     if current is None:
         raise RungError("called outside a running task: see rung.durable.task and rung.durable.start")
@@ -187,13 +224,13 @@ def start(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any
     function = TASKS.get(name)
     if function is None:
         raise ConfigError("name", name, f"a registered task: {', '.join(sorted(TASKS)) or 'none is registered'}")
-    run_task = _arun_task if _is_async(name) else _run_task
+    run_task = _arun_task if is_async(name) else _run_task
     return run_task(journal, run, name, arguments)
 
 
 def start_blocking(journal: DurableJournal, run: str, name: str, **arguments: Any) -> Any:
     """Run a plain or async task, blocking."""
-    if not _is_async(name):
+    if not is_async(name):
         return start(journal, run, name, **arguments)
     import asyncio
 
@@ -221,16 +258,21 @@ def resume(journal: DurableJournal) -> dict[str, Any]:
     return ended
 
 
-def _is_async(name: str) -> bool:
+def is_async(name: str) -> bool:
+    """Return whether a registered task is a coroutine function."""
     from inspect import iscoroutinefunction
 
     return iscoroutinefunction(TASKS.get(name))
 
 
 def _run_task(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
-    claim = journal.runs.claim(run, name, arguments)
+    return run_claimed(journal, journal.runs.claim(run, name, arguments), name, arguments)
+
+
+def run_claimed(journal: DurableJournal, claim: RunLease, name: str, arguments: dict[str, Any]) -> Any:
+    """Run a plain task whose run this process has claimed."""
     if _has_ended(claim):
-        return _result(claim.done)
+        return result_of(claim.run, claim.done)
     with claim:
         token = CURRENT_TASK.set(DurableTask(claim, journal.runs.received))
         try:
@@ -238,7 +280,7 @@ def _run_task(journal: DurableJournal, run: str, name: str, arguments: dict[str,
         except StoreUnavailable:
             raise  # a step could not be recorded: the run stays open, and only that step may run again
         except Exception as error:
-            record_end(claim, _failed_result(error))
+            record_end(claim, failed_result(error))
             raise
         finally:
             CURRENT_TASK.reset(token)
@@ -247,12 +289,19 @@ def _run_task(journal: DurableJournal, run: str, name: str, arguments: dict[str,
 
 
 async def _arun_task(journal: DurableJournal, run: str, name: str, arguments: dict[str, Any]) -> Any:
-    """Run an async task. Store access happens in threads, so that it does not block the event loop."""
+    """Claim and run an async task. Store access happens in threads, so that it does not block the event loop."""
     from asyncio import to_thread
 
     claim = await to_thread(journal.runs.claim, run, name, arguments)
+    return await arun_claimed(journal, claim, name, arguments)
+
+
+async def arun_claimed(journal: DurableJournal, claim: RunLease, name: str, arguments: dict[str, Any]) -> Any:
+    """Run an async task whose run this process has claimed."""
+    from asyncio import to_thread
+
     if await to_thread(_has_ended, claim):
-        return _result(claim.done)
+        return result_of(claim.run, claim.done)
     with claim:
         token = CURRENT_TASK.set(await to_thread(AsyncDurableTask, claim, journal.runs.received))
         try:
@@ -260,7 +309,7 @@ async def _arun_task(journal: DurableJournal, run: str, name: str, arguments: di
         except StoreUnavailable:
             raise  # a step could not be recorded: the run stays open
         except Exception as error:
-            await to_thread(record_end, claim, _failed_result(error))
+            await to_thread(record_end, claim, failed_result(error))
             raise
         finally:
             CURRENT_TASK.reset(token)
@@ -274,7 +323,8 @@ def _has_ended(claim: RunLease) -> bool:
     return claim.done is not None
 
 
-def _failed_result(error: Exception) -> dict[str, Any]:
+def failed_result(error: Exception) -> dict[str, Any]:
+    """Return the result of a run whose task raised this error."""
     failure = classify(evidence_of(error))
     return {"status": "failed", "kind": failure.kind.value, "reason": failure.message}
 
@@ -289,7 +339,8 @@ def record_end(claim: RunLease, ended: dict[str, Any], sleep: Callable[[float], 
         )
 
 
-def _result(done: dict[str, Any]) -> Any:
+def result_of(run: str, done: dict[str, Any]) -> Any:
+    """Return the value of an ended run; raise RunEnded if it did not succeed."""
     if done.get("status") == "succeeded":
         return done.get("value")
-    raise RungError(f"the run ended as {done.get('status')}: {done.get('reason')}")
+    raise RunEnded(run, str(done.get("status")), str(done.get("reason", "")))

@@ -86,10 +86,7 @@ async def recover(
     `attended`: questions go to `workflow.ask`. `check`, `rung_handlers` and `listeners` run in the workflow, also on
     a replay: they must be deterministic. Circuit breakers and the retry budget of a process do not apply here.
     """
-    check_request(request)
-    check_policy(policy)
-    policy = make_policy(policy) if isinstance(policy, str) else policy
-    request = Request(prompt=request) if isinstance(request, str) else request
+    request, policy = checked(request, policy)
     driver = _WorkflowDriver(workflow)
     run = WorkflowRun()
     attributes = run_attributes(
@@ -112,6 +109,14 @@ async def recover(
     run.open(request, workflow.now(), workflow.id)
     await driver.drive(run)
     return finish_run(run)
+
+
+def checked(request: Request | str, policy: Policy | str) -> tuple[Request, Policy]:
+    """Return the request and the policy, made of their short forms. Misuse is an error before the first step."""
+    check_request(request)
+    check_policy(policy)
+    request = Request(prompt=request) if isinstance(request, str) else request
+    return request, make_policy(policy) if isinstance(policy, str) else policy
 
 
 class RecordedFailureError(AttemptError):

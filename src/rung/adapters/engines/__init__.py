@@ -1,0 +1,1 @@
+"""Durable engines of others behind the port of `rung.engine.durable.port`."""

@@ -1,0 +1,286 @@
+"""Durable engine `dbos`: runs are DBOS workflows in PostgreSQL.
+
+Results are JSON, never pickles: whoever can write to the table must not be able to run code in the workers. The application
+version is fixed, so that a new release takes up the runs of the old one; step keys are its compatibility data. Executor
+ids are random, one for each process. DBOS retries nothing: a failed step is a value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer, error
+
+from rung.core.domain.errors import RunEnded, RungError, RunNotFound, StoreError
+from rung.engine.durable.port import RunInfo, RunState
+from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
+from rung.engine.durable.task_recovery import attempt_step
+from rung.engine.durable.tasks import TASKS, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from dbos import WorkflowStatus
+
+    from rung.core.domain.request import Request
+
+SCHEMA: Final = "rung_dbos"
+APPLICATION_VERSION: Final = "rung-1"  # of the steps that this module records, not of Rung
+WORKFLOW: Final = "rung.run"
+QUEUE_POLL_SECONDS: Final = 0.1
+RESULT_POLL_SECONDS: Final = 0.1
+FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
+ENDED_AS: Final = "rung_ended_as"  # attributes of a workflow that a watchdog ended
+REASON: Final = "rung_reason"
+_STATES: Final = {
+    "ENQUEUED": RunState.QUEUED,
+    "DELAYED": RunState.QUEUED,
+    "PENDING": RunState.RUNNING,
+    "CANCELLED": RunState.CANCELLED,
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": RunState.PARTIAL,
+}
+
+
+class JsonSerializer(Serializer):
+    """Stores arguments, results and errors as JSON. Of an error only its text is kept."""
+
+    def serialize(self, data: Any) -> str:
+        """Return the data as JSON."""
+        return json.dumps(data, default=_error_to_json)
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """Return the data; a stored error becomes a RungError."""
+        data = json.loads(serialized_data)
+        return RungError(data["rung_error"]) if isinstance(data, dict) and data.keys() == {"rung_error"} else data
+
+    def name(self) -> str:
+        """Return the name that is stored with the data."""
+        return "rung_json"
+
+
+def _error_to_json(value: Any) -> dict[str, str]:
+    if isinstance(value, BaseException):
+        return {"rung_error": f"{type(value).__name__}: {value}"}
+    raise TypeError(f"a {type(value).__name__} is not JSON serializable")
+
+
+class DbosTask:
+    """Running task as a DBOS workflow. DBOS replays steps by their order and compares their names."""
+
+    def __init__(self, run: str) -> None:
+        self.id = run
+        self._ended: dict[str, Any] = {}
+
+    async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Run a step, or return its recorded result."""
+        if key not in self._ended:
+            self._ended[key] = await DBOS.run_step_async(_options(key), step_result, function, arguments)
+        return value_of(self._ended[key])
+
+    async def sleep(self, key: str, seconds: float) -> None:  # noqa: ARG002  # DBOS numbers its timers
+        """Wait until the recorded time."""
+        await DBOS.sleep_async(seconds)
+
+    async def wait(self, topic: str, timeout: float | None) -> Any:  # noqa: ASYNC109  # the timeout outlives the process
+        """Return the message sent to a topic of this run, or None if the wait times out."""
+        key = f"wait.{topic}"
+        if key not in self._ended:
+            self._ended[key] = await DBOS.recv_async(topic, FOREVER_SECONDS if timeout is None else timeout)
+        return self._ended[key]
+
+    async def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:
+        """Make an attempt as a step, or return its recorded result."""
+        return await DBOS.run_step_async(_options(key), attempt_step, function, request, seconds)
+
+
+def _options(key: str) -> Any:
+    return {"name": key, "retries_allowed": False, "preemptible": True}
+
+
+@DBOS.workflow(name=WORKFLOW)
+async def _run(task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a task as a workflow. Its end is a value, whatever it is."""
+    assert DBOS.workflow_id is not None  # noqa: S101  # inside a workflow
+    return await run_registered(DbosTask(DBOS.workflow_id), task, arguments)
+
+
+class DbosEngine:
+    """Durable engine on DBOS. One process has at most one worker, because DBOS has one instance per process."""
+
+    name = "dbos"
+
+    def __init__(self, url: str, *, executor_id: str = "", schema: str = SCHEMA) -> None:
+        self._url, self.executor_id, self._schema = url, executor_id, schema
+        self._client: DBOSClient | None = None
+
+    async def client(self) -> DBOSClient:
+        """Return the client of this process, connected at its first use."""
+        if self._client is None:
+            self._client = await asyncio.to_thread(
+                DBOSClient,
+                system_database_url=self._url,
+                dbos_system_schema=self._schema,
+                serializer=JsonSerializer(),
+                lazy=True,
+            )
+        return self._client
+
+    async def submit(self, run: str, task: str, arguments: Mapping[str, Any]) -> bool:
+        """Enqueue a workflow on the queue of its task: only workers that have the task take it."""
+        options: EnqueueOptions = {
+            "workflow_name": WORKFLOW,
+            "queue_name": queue_of(task),
+            "workflow_id": run,
+            "workflow_id_reuse_policy": "reject",
+            "app_version": APPLICATION_VERSION,
+            "attributes": {"task": task},
+        }
+        try:
+            await (await self.client()).enqueue_async(options, task, dict(arguments))
+        except error.DBOSWorkflowIDInUseError:
+            return False
+        return True
+
+    async def result(self, run: str, seconds: float | None = None) -> Any:
+        """Wait for the end of a run and return its value."""
+        async with asyncio.timeout(seconds):
+            while True:
+                status = await self._status(run)
+                if status.status == "SUCCESS":
+                    return result_of(run, dict(status.output or {}))
+                state = state_of(status)
+                if state not in {RunState.QUEUED, RunState.RUNNING}:
+                    raise RunEnded(run, state.value, _reason(status))
+                await asyncio.sleep(RESULT_POLL_SECONDS)
+
+    async def cancel(self, run: str) -> bool:
+        """Cancel a workflow. Its running step is cancelled if it is a coroutine."""
+        if state_of(await self._status(run)) not in {RunState.QUEUED, RunState.RUNNING}:
+            return False
+        await (await self.client()).cancel_workflow_async(run)
+        return True
+
+    async def list_runs(
+        self, *, states: Collection[RunState] = (), task: str = "", limit: int = 100
+    ) -> Sequence[RunInfo]:
+        """Return runs, the newest first."""
+        client = await self.client()
+        ended = [RunState.SUCCEEDED, RunState.FAILED, RunState.PARTIAL]
+        stored = {name for name, state in _STATES.items() if state in states}
+        stored |= {"SUCCESS", "ERROR", "CANCELLED"} if any(state in states for state in ended) else set()
+        found = await client.list_workflows_async(
+            name=WORKFLOW,
+            status=sorted(stored) or None,
+            attributes={"task": task} if task else None,
+            limit=limit,
+            sort_desc=True,
+            load_input=False,
+        )
+        infos = [
+            RunInfo(
+                status.workflow_id,
+                str((status.attributes or {}).get("task", "")),
+                state_of(status),
+                status.executor_id or "" if status.status == "PENDING" else "",
+                (status.created_at or 0) / 1_000,
+            )
+            for status in found
+        ]
+        return [info for info in infos if not states or info.state in states]
+
+    async def send(self, run: str, topic: str, body: Any) -> None:
+        """Send a message to a topic of a run."""
+        await (await self.client()).send_async(run, body, topic)
+
+    async def work(self, stop: asyncio.Event, *, concurrency: int = 8) -> None:
+        """Run the workflows of the tasks that are registered here. `concurrency` is the number of runs for each task."""
+        check_tasks()
+        queues = [queue_of(task) for task in sorted(TASKS)]
+        config: DBOSConfig = {
+            "name": "rung",
+            "system_database_url": self._url,
+            "dbos_system_schema": self._schema,
+            "serializer": JsonSerializer(),
+            "application_version": APPLICATION_VERSION,
+            "executor_id": self.executor_id,
+            "run_migrations": False,
+            "log_level": "WARNING",
+            "notification_listener_polling_interval_sec": QUEUE_POLL_SECONDS,
+        }
+        DBOS(config=config)
+        DBOS.listen_queues(queues)
+        try:
+            await asyncio.to_thread(DBOS.launch)
+        except error.DBOSException as problem:
+            raise StoreError(f"DBOS cannot start: {problem}; `rung fleet init` prepares the database") from problem
+        try:
+            for queue in queues:
+                await DBOS.register_queue_async(
+                    queue,
+                    worker_concurrency=concurrency,
+                    polling_interval_sec=QUEUE_POLL_SECONDS,
+                    on_conflict="always_update",
+                )
+            await stop.wait()
+        finally:
+            await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=int(FOREVER_SECONDS))
+
+    # -- takeover: what a watchdog needs ---------------------------------------------------------------
+
+    async def runs_in_hand(self) -> dict[str, list[str]]:
+        """Return the runs that executors have begun, by the id of the executor, dead ones included."""
+        found = await (await self.client()).list_workflows_async(
+            name=WORKFLOW, status="PENDING", load_input=False, load_output=False
+        )
+        by_executor: dict[str, list[str]] = {}
+        for status in found:
+            by_executor.setdefault(status.executor_id or "", []).append(status.workflow_id)
+        return by_executor
+
+    async def step_count(self, run: str) -> int:
+        """Return how many steps a run has recorded."""
+        return len(await (await self.client()).list_workflow_steps_async(run))
+
+    async def take_over(self, run: str) -> None:
+        """Queue a run of a dead executor again, for any worker that has its task."""
+        task = str(((await self._status(run)).attributes or {}).get("task", ""))
+        await (await self.client()).resume_workflows_async([run], queue_name=queue_of(task))
+
+    async def end_partial(self, run: str, reason: str) -> None:
+        """End a run that kills its workers."""
+        client = await self.client()
+        await client.update_workflow_attributes_async(run, {ENDED_AS: RunState.PARTIAL.value, REASON: reason})
+        await client.cancel_workflow_async(run)
+
+    async def close(self) -> None:
+        """Close the connections of the client."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await asyncio.to_thread(client.destroy)
+
+    async def _status(self, run: str) -> WorkflowStatus:
+        found = await (await self.client()).list_workflows_async(workflow_ids=[run], load_input=False)
+        if not found:
+            raise RunNotFound(run)
+        return found[0]
+
+
+def queue_of(task: str) -> str:
+    """Return the queue of a task."""
+    return f"rung.{task}"
+
+
+def state_of(status: WorkflowStatus) -> RunState:
+    """Return the state of a run."""
+    if status.status == "SUCCESS":
+        return RunState(dict(status.output or {}).get("status", "succeeded"))
+    ended_as = (status.attributes or {}).get(ENDED_AS)
+    if status.status == "CANCELLED" and ended_as:
+        return RunState(ended_as)
+    return _STATES.get(status.status, RunState.FAILED)
+
+
+def _reason(status: WorkflowStatus) -> str:
+    return str((status.attributes or {}).get(REASON) or status.error or status.status.lower())

@@ -1,0 +1,1 @@
+"""`rung fleet`: executors, workers and their operation."""

@@ -1,0 +1,134 @@
+"""Watchdog of a fleet: hands the runs of dead executors to the living, through the public API of the engine.
+
+Every worker of an engine that does not do this itself has one; any number of them, anywhere, do no harm. An executor is dead
+when its heartbeat is older than its lease, while this watchdog could read the database all the time: an outage of the
+database is nobody's death. A hung executor that wakes up later finds its runs taken, and the engine rejects its writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rung.core.policy.executor_health import MAX_TAKEOVERS, ExecutorHealth, beat_interval
+from rung.store.fleet.database_clock import time_of
+from rung.store.fleet.executors import executors, forget
+from rung.store.fleet.takeovers import claim_takeover, count_takeover, release_takeover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rung.store.fleet.executors import Executor
+    from rung.store.journal.journal import Journal
+
+ENDED_REASON: Final = "the run was taken over three times without progress"
+MAX_GAP_POLLS: Final = 3  # polls without an answer of the database, after which it is observed anew
+
+
+class TakeoverEngine(Protocol):
+    """Engine whose runs a watchdog hands over."""
+
+    async def runs_in_hand(self) -> Mapping[str, list[str]]:
+        """Return the runs that executors have begun, by the id of the executor."""
+        ...
+
+    async def step_count(self, run: str) -> int:
+        """Return how many steps a run has recorded."""
+        ...
+
+    async def take_over(self, run: str) -> None:
+        """Queue a run again."""
+        ...
+
+    async def end_partial(self, run: str, reason: str) -> None:
+        """End a run that kills its workers."""
+        ...
+
+
+class FleetWatchdog:
+    """Watches the executors of one journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        engine: TakeoverEngine,
+        *,
+        lease: float,
+        report: Callable[[str], object] = lambda _text: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._journal, self._engine, self._lease, self._report = journal, engine, lease, report
+        self._monotonic = monotonic
+        self._name = f"watchdog-{token_hex(8)}"
+        self._observed_since: float | None = None  # on the database's clock
+        self._last_read = 0.0  # on this process's monotonic clock
+        self._unknown: dict[str, float] = {}  # executors without a row, and since when they are seen
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Check every third of the lease until `stop` is set. A failing database is tried again."""
+        while not stop.is_set():
+            try:
+                await self.check()
+            except Exception as error:  # noqa: BLE001  # the database is away: nobody is judged
+                self._report(f"watchdog: {type(error).__name__}: {error}")
+            try:
+                await asyncio.wait_for(stop.wait(), beat_interval(self._lease))
+            except TimeoutError:
+                continue
+
+    async def check(self) -> int:
+        """Hand over the runs of executors that are dead now. Return how many."""
+        now = await asyncio.to_thread(time_of, self._journal)
+        since = self._observe(now)
+        listed = await asyncio.to_thread(lambda: executors(self._journal, observed_since=since))
+        in_hand = await self._engine.runs_in_hand()
+        count = 0
+        for executor in listed:
+            if executor.health is ExecutorHealth.DEAD and executor.engine == "dbos":
+                count += await self._hand_over(executor.id, in_hand.get(executor.id, []), executor)
+        for name in self._long_unknown({executor.id for executor in listed}, set(in_hand), now):
+            count += await self._hand_over(name, in_hand[name], None)
+        return count
+
+    def _observe(self, now: float) -> float:
+        """Return since when the database is read without a gap."""
+        read = self._monotonic()
+        if self._observed_since is None or read - self._last_read > MAX_GAP_POLLS * beat_interval(self._lease):
+            self._observed_since = now
+        self._last_read = read
+        return self._observed_since
+
+    def _long_unknown(self, listed: set[str], working: set[str], now: float) -> list[str]:
+        """Return the executors that have runs in hand, but have had no row for longer than a lease."""
+        unknown = working - listed
+        self._unknown = {name: self._unknown.get(name, now) for name in unknown}
+        return sorted(name for name, since in self._unknown.items() if now - since > self._lease)
+
+    async def _hand_over(self, name: str, runs: list[str], executor: Executor | None) -> int:
+        if not await asyncio.to_thread(claim_takeover, self._journal, name, self._name, self._lease):
+            return 0  # another watchdog is at it
+        still = set((await self._engine.runs_in_hand()).get(name, []))  # it may have done it already
+        for run in sorted(still.intersection(runs)):
+            await self._hand_over_run(run, name)
+        if executor is not None:
+            await asyncio.to_thread(forget, self._journal, executor)
+        await asyncio.to_thread(release_takeover, self._journal, name)
+        return len(still)
+
+    async def _hand_over_run(self, run: str, name: str) -> None:
+        steps = await self._engine.step_count(run)
+        if await asyncio.to_thread(count_takeover, self._journal, run, steps) > MAX_TAKEOVERS:
+            self._report(f"run {run}: ended partial: {ENDED_REASON}")
+            await self._engine.end_partial(run, ENDED_REASON)
+            return
+        self._report(f"run {run}: taken over from executor {name}, which is dead")
+        await self._engine.take_over(run)
+
+
+def watchdog_for(
+    journal: Journal, engine: Any, *, lease: float, report: Callable[[str], object]
+) -> FleetWatchdog | None:
+    """Return a watchdog for an engine that needs one: embedded runs have leases, and Temporal's server watches its own."""
+    return FleetWatchdog(journal, engine, lease=lease, report=report) if hasattr(engine, "take_over") else None
