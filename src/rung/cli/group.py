@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "hooks": ("serve.hooks", "Install hooks into the coding agent you use."),
     "crew": ("crew.group", "Run and control a crew of agents."),
     "worker": ("crew.worker", "Work for a crew: claim a task, report, get replies."),
+    "fleet": ("fleet.group", "Run a fleet: prepare, work, watch, drain."),
     "trust": ("serve.trust", "Trust the rung.toml of a directory."),
     "mcp": ("serve.mcp", "Run an MCP server that recommends recovery steps."),
     "explain": ("policy.explain", "Explain a kind of failure: causes, fixes, entry rungs."),

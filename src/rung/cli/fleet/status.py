@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -40,14 +41,12 @@ def command(*, watch: bool, every: float, journal_at: str | None, as_json: bool)
     """
     with fleet_journal(journal_at) as journal:
         _show(journal, as_json=as_json)
-        while watch:
-            try:
+        with suppress(KeyboardInterrupt):
+            while watch:
                 time.sleep(every)
-            except KeyboardInterrupt:
-                return
-            if not as_json and sys.stdout.isatty():
-                click.clear()
-            _show(journal, as_json=as_json)
+                if not as_json and sys.stdout.isatty():
+                    click.clear()
+                _show(journal, as_json=as_json)
 
 
 def _show(journal: Journal, *, as_json: bool) -> None:

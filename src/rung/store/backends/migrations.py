@@ -25,7 +25,7 @@ def migrate(connection: BackendConnection, url: str, sql_types: Mapping[str, str
         current = schema_version(connection)
         _reject_newer(current, url)
         for number in range(current + 1, LATEST_VERSION + 1):
-            for statement in _statements(number, sql_types):
+            for statement in statements(number, sql_types):
                 connection.execute(statement)
         if current == 0:
             connection.execute("INSERT INTO rung_schema (version) VALUES (?)", (LATEST_VERSION,))
@@ -69,7 +69,8 @@ _SCHEMA_EXISTS: Final = {
 }
 
 
-def _statements(number: int, sql_types: Mapping[str, str]) -> Iterator[str]:
+def statements(number: int, sql_types: Mapping[str, str]) -> Iterator[str]:
+    """Yield the SQL statements of a migration, with the column types of a back end."""
     if number == 1:
         yield f"CREATE TABLE rung_schema (version {sql_types['whole']} NOT NULL){sql_types['strict']}"
     text = (files("rung.store.backends") / "sql" / f"{number:04}.sql").read_text("utf-8")
