@@ -42,7 +42,12 @@ class SingleValue(click.types.StringParamType):
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to use; created if missing.")
-@click.option("--token", metavar="T", help="Administrator's token (default: created at the first start).")
+@click.option(
+    "--token",
+    metavar="T",
+    envvar="RUNG_ADMIN_TOKEN",
+    help="Administrator's token (default: RUNG_ADMIN_TOKEN, or created at the first start).",
+)
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Additional host name to accept. May be repeated.")
 @click.option(
     "--trusted-proxy",
