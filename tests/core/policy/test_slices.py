@@ -212,3 +212,13 @@ def test_impossible_limits(key: str, value: float) -> None:
     """A limit that makes no sense is refused with its name."""
     with pytest.raises(ConfigError, match=f"shared_limit.{key}"):
         SharedLimit(**{"amount": 1.0, key: value})
+
+
+def test_an_old_request_changes_nothing() -> None:
+    """A request that arrives again, after a later one, neither grants nor takes away."""
+    limit = SharedLimit(amount=10.0, doubt_seconds=60.0)
+    use, _ = exchange(limit, unused(limit, 0.0), "a", SliceRequest(1, need=1.0), 0.0)
+    use, lease = exchange(limit, use, "a", SliceRequest(2, keeps=1.0, need=8.0), 0.0)
+    assert lease.granted == 9.0
+    assert exchange(limit, use, "a", SliceRequest(1, need=1.0), 0.0) == (use, lease)
+    assert exchange(limit, use, "a", SliceRequest(2, keeps=1.0, need=8.0), 0.0) == (use, lease)

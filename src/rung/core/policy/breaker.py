@@ -102,6 +102,7 @@ class Breaker:
         "reopens_at",
         "settings",
         "slow",
+        "wanted_at",
     )
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
@@ -112,6 +113,7 @@ class Breaker:
         self.closed_at = -math.inf  # the last successful probe
         self.pause = self.settings.pause  # of the next opening
         self.probing_since: float | None = None
+        self.wanted_at = -math.inf  # when a call was last rejected
         # Infinity instead of None, so that the hot path needs one comparison only.
         self.slow = math.inf if self.settings.slow is None else self.settings.slow
         # Times of the latest calls, negated for failed ones. One float each, appended without a lock.
@@ -159,6 +161,18 @@ class Breaker:
             if self.circuit is not _CLOSED:
                 self._close(now)
 
+    def hold_open(self, now: float, seconds: float) -> None:
+        """Keep the circuit open, or open it, because of what another process has learned: no probe for so many seconds.
+
+        A probe that is running is left alone.
+        """
+        with self._lock:
+            if self.circuit is _CLOSED:
+                if self.settings.enabled:
+                    self._open(now, seconds)
+            elif self.probing_since is None:
+                self.circuit, self.reopens_at = CircuitState.OPEN, now + seconds
+
     def seconds_until_probe(self, now: float) -> float:
         """Return the seconds until an open circuit may admit a probe, if none is running; 0: now."""
         if self.circuit is _CLOSED:
@@ -198,6 +212,7 @@ class Breaker:
         self._failures_until_check = 0  # evaluate at the next failed call
 
     def _admit_probe(self, now: float) -> Permit | float:
+        self.wanted_at = now
         if self.circuit is CircuitState.OPEN:
             if now < self.reopens_at:
                 return self.reopens_at - now

@@ -1,0 +1,57 @@
+"""Rate limit of which a process holds a slice; without a fleet, or while it is out of reach, the limit is its own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from rung.core.policy.slices import SharedLimit, SharedUse, SliceHolder, SliceRequest, exchange, unused
+
+if TYPE_CHECKING:
+    from rung.core.policy.slices import Lease
+
+_IDLE_SHARE: Final = 20  # an idle process keeps one in so many of the tokens, in whole ones
+_SELF: Final = "self"
+
+
+class SharedRate:
+    """Calls per minute: at most a minute's calls at once, refilled with time."""
+
+    def __init__(self, per_minute: float) -> None:
+        self.limit = SharedLimit(amount=per_minute, per_second=per_minute / 60)
+        self._slice = SliceHolder(math.floor(per_minute / _IDLE_SHARE))
+        self._own: SharedUse | None = None  # the table of a limit that is the process's own
+        self._is_wanted = False
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the limit is that of this process alone."""
+        return self._own is not None
+
+    def own(self, now: float) -> None:
+        """Let this process have the whole limit for itself."""
+        if self._own is None:
+            self._own = unused(self.limit, now)
+
+    def take(self, now: float) -> bool:
+        """Take one call; return False if there is none."""
+        if self._own is not None and self._slice.left(now) < 1:
+            self._own, lease = exchange(self.limit, self._own, _SELF, self._slice.request(now, 1.0), now)
+            self._slice.apply(lease, self.limit.lease_seconds)
+        is_taken = self._slice.take(1.0, now)
+        self._is_wanted = self._is_wanted or not is_taken
+        return is_taken
+
+    def seconds_per_call(self) -> float:
+        """Return the seconds in which one call is refilled."""
+        return 1 / self.limit.per_second
+
+    def request(self, now: float) -> SliceRequest:
+        """Return what to ask of the shared limit."""
+        need, self._is_wanted = float(self._is_wanted), False
+        return self._slice.request(now, need)
+
+    def apply(self, lease: Lease) -> None:
+        """Use the slice of a lease of the shared limit."""
+        self._own = None
+        self._slice.apply(lease, self.limit.lease_seconds)
