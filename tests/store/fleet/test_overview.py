@@ -9,9 +9,19 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rung.core.policy.slices import SharedLimit, SliceRequest
+from rung.store import messages
 from rung.store.durable_runs import DurableRunStore
 from rung.store.fleet.executors import Executor, ExecutorRole, announce, beat, new_executor
-from rung.store.fleet.overview import EXPIRING_SECONDS, Queue, VersionCount, load_overview, overview_json
+from rung.store.fleet.overview import (
+    EXPIRING_SECONDS,
+    Queue,
+    SharedLimitUse,
+    VersionCount,
+    load_overview,
+    overview_json,
+)
+from rung.store.fleet.slices import FleetReport, LimitRequest, exchange
 
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
@@ -26,7 +36,7 @@ def _executor(role: ExecutorRole, **changes: object) -> Executor:
 def test_an_empty_fleet(journal: Journal) -> None:
     """A journal without a fleet has an overview in which everything is empty."""
     assert overview_json(load_overview(journal, 1000.0)) == {
-        "at": 1000.0, "executors": [], "runs": [], "leases": [], "queues": [], "versions": [],
+        "at": 1000.0, "executors": [], "runs": [], "leases": [], "queues": [], "versions": [], "limits": [],
     }  # fmt: skip
 
 
@@ -98,6 +108,16 @@ def test_queues_of_other_engines_are_those_that_workers_report(journal: Journal)
     assert (shown[new.id]["queues"], shown[new.id]["runs"], shown[new.id]["age"]) == (["plain", "rung"], 1, 1.0)
     assert shown[dead.id]["health"] == "dead"
     json.dumps(shown)
+
+
+def test_shared_limits_show_what_is_out_in_slices(journal: Journal) -> None:
+    """A limit shows what was used and what its holders have leased, as the processes exchange it."""
+    request = SliceRequest(number=1, used=2.0, acknowledged=0.0, keeps=2.0, need=1.0, want=3.0)
+    report = FleetReport(number=1, limits={"dollars": LimitRequest(SharedLimit(amount=100.0), request)})
+    lease = exchange(journal, "main", "holder-1", report, 1000.0).leases["dollars"]
+    messages.send(journal, "shared/newer", {"limits": {"odd": "of another version"}}, 1000.0)
+    assert lease.out > 0
+    assert load_overview(journal, 1001.0).limits == [SharedLimitUse("main", "dollars", 2.0, lease.out, 1)]
 
 
 def test_the_clock_is_that_of_the_database(postgres_journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""The status of a fleet as text: tables of executors, runs, leases and queues."""
+"""The status of a fleet as text: tables of executors, runs, leases, queues and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 NO_FLEET: Final = "no executors: start one with `rung fleet worker --import MODULE`, `rung gateway` or `rung serve`"
 SHORT_ID: Final = 8
-_RIGHT: Final = frozenset({"pid", "beat", "runs", "requests", "open", "waiting", "lag", "oldest", "expires"})
+_RIGHT: Final = frozenset(
+    {"pid", "beat", "runs", "requests", "open", "waiting", "lag", "oldest", "expires", "used", "in slices", "holders"}
+)
 
 
 def fleet_lines(document: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -24,6 +26,7 @@ def fleet_lines(document: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _section(_runs(document), "open runs", width)
     yield from _section(_leases(document), "leases that were not renewed", width)
     yield from _section(_queues(document), "queues", width)
+    yield from _section(_limits(document), "shared limits", width)
     if len(document["versions"]) > 1:
         found = ", ".join(f"{each['version']} ({each['executors']})" for each in document["versions"])
         yield ""
@@ -87,6 +90,14 @@ def _queues(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
         (each["name"], each["engine"], str(each["waiting"]), format_span(each["lag"])) for each in document["queues"]
     ]
     return [("queue", "engine", "waiting", "lag"), *rows] if rows else []
+
+
+def _limits(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    rows = [
+        (each["name"], each["fleet"], f"{each['used']:,.2f}", f"{each['out']:,.2f}", str(each["holders"]))
+        for each in document["limits"]
+    ]
+    return [("limit", "fleet", "used", "in slices", "holders"), *rows] if rows else []
 
 
 def _section(rows: list[tuple[str, ...]], title: str, width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What an operator sees of a fleet: executors, open runs, leases, queues and versions, at one moment.
+"""What an operator sees of a fleet: executors, open runs, leases, queues, versions and shared limits, at one moment.
 
 Leases of runs are times on the clock of their owner's host, so they are right to within the skew of the hosts' clocks.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.executor_health import ExecutorHealth
+from rung.core.policy.slices import Lease
 from rung.store.durable_runs import LEASE_SECONDS
 from rung.store.fleet.database_clock import time_of
 from rung.store.fleet.executors import executors
@@ -32,6 +34,7 @@ _WAITING: Final = (
     "SELECT task, count(*), MIN(CASE WHEN owner = '' THEN touched_at ELSE lease END) FROM run"
     " WHERE state = 'open' AND task <> '' AND (owner = '' OR lease < ?) GROUP BY task ORDER BY task"
 )
+_SHARED: Final = "SELECT topic, body FROM message WHERE topic >= 'shared/' AND topic < 'shared0' ORDER BY topic"
 
 
 class OpenRuns(NamedTuple):
@@ -71,6 +74,16 @@ class VersionCount(NamedTuple):
     executors: int
 
 
+class SharedLimitUse(NamedTuple):
+    """A limit that the processes share: what was used of it, and what is out in slices, with so many holders."""
+
+    fleet: str
+    name: str
+    used: float
+    out: float
+    holders: int
+
+
 class FleetOverview(NamedTuple):
     """A fleet at the time `at` of the database."""
 
@@ -80,6 +93,7 @@ class FleetOverview(NamedTuple):
     leases: list[ExpiringLease]
     queues: list[Queue]
     versions: list[VersionCount]
+    limits: list[SharedLimitUse]
 
 
 def load_overview(journal: Journal, now: float | None = None) -> FleetOverview:
@@ -95,6 +109,7 @@ def load_overview(journal: Journal, now: float | None = None) -> FleetOverview:
         _expiring_leases(journal, at),
         [*_embedded_queues(journal, at), *_engine_queues(alive)],
         [VersionCount(version, number) for version, number in sorted(counts.items())],
+        list(_limits(journal)),
     )
 
 
@@ -129,6 +144,16 @@ def _engine_queues(alive: Iterable[Executor]) -> Iterator[Queue]:
     yield from sorted(latest.values())
 
 
+def _limits(journal: Readable) -> Iterator[SharedLimitUse]:
+    """Yield the shared limits as of their last exchange; leave out what another version writes in another way."""
+    for topic, text in journal.read(_SHARED):
+        for name, use in sorted(json.loads(text).get("limits", {}).items()):
+            with suppress(KeyError, TypeError, ValueError, AttributeError):
+                leases = [Lease(*row[: len(Lease._fields)]) for row in use["leases"].values()]
+                out = sum(lease.out for lease in leases)
+                yield SharedLimitUse(topic.removeprefix("shared/"), name, float(use["used"]), out, len(leases))
+
+
 def _process(owner: str) -> tuple[str, int]:
     """Return the host and the PID of a stored owner; nobody if there is none or it cannot be read."""
     try:
@@ -147,6 +172,7 @@ def overview_json(overview: FleetOverview) -> dict[str, Any]:
         "leases": [each._asdict() for each in overview.leases],
         "queues": [each._asdict() for each in overview.queues],
         "versions": [each._asdict() for each in overview.versions],
+        "limits": [each._asdict() for each in overview.limits],
     }
 
 
