@@ -99,6 +99,13 @@ async def ladder() -> dict[str, Any]:
 
 
 @DBOS.workflow()
+async def careful() -> dict[str, Any]:
+    """Recover what may have side effects, with a retry."""
+    policy = rung.policy("task", backoff=BACKOFF, attempts=2)
+    return to_table(await recover(busy_then_incapable, REQUEST.replace(idempotent=False), policy=policy))
+
+
+@DBOS.workflow()
 async def question() -> dict[str, Any]:
     """Recover with a person's help."""
     policy = rung.policy("pipeline", backoff=BACKOFF)

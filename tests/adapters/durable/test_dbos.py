@@ -129,6 +129,18 @@ def test_a_killed_workflow_repeats_no_finished_attempt(app: App) -> None:
         assert events == whole[: len(events)]  # to the bit: times, waits and requests are those recorded first
 
 
+def test_an_interrupted_attempt_with_side_effects_is_not_repeated(app: App) -> None:
+    """Killed in an attempt that is not idempotent, the workflow ends partial instead of making the attempt again."""
+    process = app.start("careful", DIES_IN="2")
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == -signal.SIGKILL, err
+    result = app.run("careful")
+    assert (result["status"], result["steps"]) == ("partial", ["step 1"])
+    assert app.attempts() == ["1 began", "1 ended", "2 began"]
+    attempts = [f"rung.attempt.{n}{part}" for n in (1, 2) for part in (".began", "")]
+    assert result["names"] == ["rung.start", *attempts[:2], "DBOS.sleep", *attempts[2:]]
+
+
 def test_an_undisturbed_workflow(app: App) -> None:
     """A retry and a fallback are one step each, and a wait is a durable sleep of DBOS."""
     result = app.run("ladder")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from dbos import DBOS
 
@@ -61,6 +62,7 @@ class _DBOSWorkflow:
         self._attempt, self._name, self._answer_seconds = attempt, name, answer_seconds
         self.id = str(DBOS.workflow_id) if name == "rung" else f"{DBOS.workflow_id}/{name}"
         self.random = random.Random(self.id).random  # noqa: S311  # jitter, and the same on a replay
+        self._execution = uuid4().hex  # another one on a replay
         self.time = 0.0
 
     def now(self) -> float:
@@ -73,8 +75,12 @@ class _DBOSWorkflow:
         return await DBOS.run_step_async(options, function, *arguments)
 
     async def attempt(self, key: str, request: Request, seconds: float | None) -> Mapping[str, Any]:
-        """Make an attempt as a step that also records when it ended."""
-        result: dict[str, Any] = await self.step(key, _attempted, self._attempt, request, seconds)
+        """Make an attempt as a step that also records when it ended. What may not be repeated records its beginning."""
+        began = self._execution if request.idempotent else await self.step(f"{key}.began", _recorded, self._execution)
+        if began == self._execution:
+            result: dict[str, Any] = await self.step(key, _attempted, self._attempt, request, seconds)
+        else:
+            result = await self.step(key, _died)
         self.time = result["ended_at"]
         return result
 
@@ -96,6 +102,14 @@ class _DBOSWorkflow:
 
 async def _now() -> float:
     return time.time()
+
+
+async def _recorded(value: str) -> str:
+    return value
+
+
+async def _died() -> dict[str, Any]:
+    return {"died": True, "ended_at": time.time()}
 
 
 async def _attempted(attempt: Callable[[Request], Any], request: Request, seconds: float | None) -> dict[str, Any]:
