@@ -205,6 +205,34 @@ export interface EscalateOut {
 /** Reason of a model change: a closed set. */
 export type EscalationReason = "manual" | "auto_after_retries" | "context_limit";
 
+/** One process of the fleet. `age`: seconds since its heartbeat; `runs` and `requests`: what it has in hand. */
+export interface ExecutorOut {
+  id: string;
+  role: string;
+  host: string;
+  pid: number;
+  version: string;
+  engine: string;
+  state: string;
+  health: string;
+  startedAt: number;
+  heartbeat: number;
+  lease: number;
+  age: number;
+  runs: number;
+  requests: number;
+  queues: string[];
+}
+
+/** Lease of a run that its owner has not renewed in time; expired if `expiresIn` is negative. */
+export interface ExpiringLeaseOut {
+  run: string;
+  task: string;
+  host: string;
+  pid: number;
+  expiresIn: number;
+}
+
 /** Failure counts and rates, with the most frequent error messages. Days are dates in UTC. */
 export interface FailureAnalytics {
   totalFailures: number;
@@ -257,6 +285,17 @@ export interface FieldChange {
 export interface FieldError {
   field: string;
   message: string;
+}
+
+/** The processes that share this journal, as of `at` on the database's clock. */
+export interface FleetOut {
+  at: number;
+  executors: ExecutorOut[];
+  runs: OpenRunsOut[];
+  leases: ExpiringLeaseOut[];
+  queues: QueueOut[];
+  versions: VersionCountOut[];
+  limits: SharedLimitOut[];
 }
 
 /** An item that waits for a person. */
@@ -411,6 +450,16 @@ export interface NotificationsIn {
   webhook?: string;
 }
 
+/** Open runs of a task with one owner; without one, `host` and `executor` are empty. `task` is empty for recoveries. */
+export interface OpenRunsOut {
+  task: string;
+  host: string;
+  pid: number;
+  executor: string;
+  open: number;
+  oldestAt: number;
+}
+
 /** A message from the operator to a task's worker. */
 export interface OperatorMessageIn {
   words: string;
@@ -559,6 +608,14 @@ export interface ProviderOut {
   dollars: number;
 }
 
+/** Runs that wait for a worker; `lag`: since how many seconds the oldest does. */
+export interface QueueOut {
+  engine: string;
+  name: string;
+  waiting: number;
+  lag: number;
+}
+
 /** Outcomes of the incidents whose first failure has this kind. */
 export interface RecoveryStats {
   kind: string;
@@ -705,6 +762,15 @@ export interface SettingsFileOut {
   needsTrust: string[];
 }
 
+/** A limit that the processes share: what was used of it, and what is out in slices. */
+export interface SharedLimitOut {
+  fleet: string;
+  name: string;
+  used: number;
+  out: number;
+  holders: number;
+}
+
 /** How long to mute a failure group. */
 export interface SnoozeIn {
   hours?: number;
@@ -809,6 +875,12 @@ export interface TranslationOut {
   client: string;
   upstream: string;
   calls: number;
+}
+
+/** Number of executors of a version that are not dead. */
+export interface VersionCountOut {
+  version: string;
+  executors: number;
 }
 
 /** Request to open a pool, or all closed pools of a crew. */

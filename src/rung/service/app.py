@@ -22,6 +22,7 @@ from rung.service.routes import (
     analytics,
     budgets,
     crews,
+    fleet,
     inbox,
     incidents,
     policies,
@@ -50,6 +51,7 @@ ROUTERS: Final = (
     providers.router,
     inbox.router,
     crews.router,
+    fleet.router,
     settings_files.router,
     admin.router,
 )
