@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import re
 import subprocess
@@ -17,15 +18,27 @@ _ADDRESS = re.compile(r"http://[^\s/]+:(\d+)")
 _KEPT = ("PATH", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 
 
+class Answer(NamedTuple):
+    """A response: status, headers in lower case, body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 class Running(NamedTuple):
     """A server's process and its port."""
 
     process: subprocess.Popen[str]
     port: int
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def ask(self, method: str, path: str, body: bytes | None = None, /, **headers: str) -> Answer:
+        """Send a request on a connection of its own; underscores in header names stand for hyphens."""
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        with contextlib.closing(client):
+            client.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = client.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
 
 
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:

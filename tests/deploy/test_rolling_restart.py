@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import json
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -131,10 +131,10 @@ def test_a_rolling_restart_fails_no_request(tmp_path: Path) -> None:
 
 def test_a_connection_that_outlives_its_stream(tmp_path: Path) -> None:
     """SIGTERM in mid-stream: the stream ends whole, and the next request on its connection is served and is the last."""
-    with Lab(words=WORDS, gap=0.02) as lab:
+    with Lab(words=WORDS, gap=0.02) as lab, ExitStack() as stack:
         (tmp_path / "rung.toml").write_text(f'[gateway]\nanthropic = "{lab.url}"\n')
         with started(tmp_path, "gateway", "--config", "rung.toml", "--port", "0", "--no-journal") as gateway:
-            client = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
+            client = stack.enter_context(closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)))
             stream = _send(client, stream=True)
             head = stream.readline()
             gateway.process.send_signal(signal.SIGTERM)
