@@ -19,6 +19,7 @@ const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   analytics: () => import("./pages/analytics"),
   policies: () => import("./pages/policies"),
   crew: () => import("./pages/crew"),
+  fleet: () => import("./pages/fleet"),
   task: () => import("./pages/task"),
 };
 

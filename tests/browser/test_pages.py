@@ -28,6 +28,7 @@ PAGES = {
     "policies": "Policies",
     "policies?project=docs": "Policies",
     "crew": "Crew",
+    "fleet": "Fleet",
     "nowhere": "Page not found",
 }
 LOOKS: dict[str, dict[str, Any]] = {

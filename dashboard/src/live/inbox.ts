@@ -1,12 +1,13 @@
 // Inbox state for all pages: the count in the menu and desktop notifications.
 import { effect, signal } from "@preact/signals";
 import { get, me } from "../api";
-import type { InboxItem } from "../wire";
+import type { FleetOut, InboxItem } from "../wire";
 import { RELOAD, connection, subscribe } from "./bus";
 
 export const inbox = signal<InboxItem[] | null>(null);
 export const inboxCount = signal(0);
 export const hasCrew = signal(false);
+export const hasFleet = signal(false);
 export const notificationsEnabled = signal(loadNotificationSetting());
 
 const RELOAD_DELAY_MS = 1_500;
@@ -63,4 +64,5 @@ const INBOX_EVENTS = new Set(["decided", "answered", "closed", "cancelled", "cra
 effect(() => {
   if (me.value === null || connection.value === "lost") return;
   get<unknown[]>("crews").then((crews) => (hasCrew.value = crews.length > 0), () => undefined);
+  get<FleetOut>("fleet").then((fleet) => (hasFleet.value = fleet.executors.length > 0), () => undefined);
 });

@@ -20,6 +20,7 @@ const KEYS: [string[], string][] = [
   [["g", "a"], "go to analytics"],
   [["g", "p"], "go to policies"],
   [["g", "c"], "go to crew"],
+  [["g", "f"], "go to fleet"],
   [["?"], "show this list"],
 ];
 

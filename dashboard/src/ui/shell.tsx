@@ -4,7 +4,7 @@ import { time } from "../format";
 import type { CurrentUser } from "../wire";
 import { Icon, type IconName, Logo } from "./icons";
 import { navigate } from "../route";
-import { hasCrew, inboxCount } from "../live/inbox";
+import { hasCrew, hasFleet, inboxCount } from "../live/inbox";
 import { Help, openHelp } from "./help";
 import { useKeys } from "./shortcuts";
 import { ThemeSwitch } from "./theme";
@@ -25,10 +25,12 @@ const CONNECTION_LABELS = {
 } as const;
 
 export function Shell({ current, me, children }: { current: string; me: CurrentUser | null; children: ComponentChildren }) {
-  const sections = hasCrew.value ? [...SECTIONS, { name: "crew" as const, label: "Crew" }] : SECTIONS;
+  const sections = [...SECTIONS];
+  if (hasCrew.value) sections.push({ name: "crew", label: "Crew" });
+  if (hasFleet.value) sections.push({ name: "fleet", label: "Fleet" });
   useKeys({
     "g s": () => navigate(["sessions"]), "g i": () => navigate(["inbox"]), "g n": () => navigate(["incidents"]),
-    "g a": () => navigate(["analytics"]), "g p": () => navigate(["policies"]), "g c": () => navigate(["crew"]), "?": openHelp,
+    "g a": () => navigate(["analytics"]), "g p": () => navigate(["policies"]), "g c": () => navigate(["crew"]), "g f": () => navigate(["fleet"]), "?": openHelp,
   });
   return (
     <div class="shell">

@@ -54,6 +54,7 @@ def test_runs_are_counted_by_task_and_owner(journal: Journal) -> None:
         ("report", "", 0, "", 1, 1000.0),
         ("report", *HERE, mine.id, 2, 1000.0),
     ]
+    assert [each["runs"] for each in overview_json(load_overview(journal, 1001.0))["executors"]] == [3]
 
 
 def test_the_lag_is_that_of_the_oldest_run_without_a_worker(journal: Journal) -> None:

@@ -165,9 +165,12 @@ def _process(owner: str) -> tuple[str, int]:
 
 def overview_json(overview: FleetOverview) -> dict[str, Any]:
     """Return an overview as JSON values, for the command line and the service."""
+    owned: Counter[str] = Counter()
+    for runs in overview.runs:
+        owned[runs.executor] += runs.open
     return {
         "at": overview.at,
-        "executors": [_executor_json(each, overview.at) for each in overview.executors],
+        "executors": [_executor_json(each, overview.at, owned[each.id]) for each in overview.executors],
         "runs": [each._asdict() for each in overview.runs],
         "leases": [each._asdict() for each in overview.leases],
         "queues": [each._asdict() for each in overview.queues],
@@ -176,14 +179,15 @@ def overview_json(overview: FleetOverview) -> dict[str, Any]:
     }
 
 
-def _executor_json(executor: Executor, at: float) -> dict[str, Any]:
+def _executor_json(executor: Executor, at: float, owned: int) -> dict[str, Any]:
+    """Return an executor; its runs are those it reports, or those of the journal that it owns."""
     names = ("id", "role", "host", "pid", "version", "engine", "state", "health", "started_at", "heartbeat", "lease")
     detail = executor.detail
     queues = [str(each.get("name")) if isinstance(each, dict) else str(each) for each in detail.get("queues") or ()]
     return {
         **{name: getattr(executor, name) for name in names},
         "age": max(0.0, at - executor.heartbeat),
-        "runs": _count(detail.get("runs")),
+        "runs": _count(detail.get("runs")) or owned,
         "requests": _count(detail.get("requests")),
         "queues": queues,
     }
