@@ -1,7 +1,7 @@
 """Reservations in the journal, so that processes which share it never spend the same dollars twice.
 
-Each process that spends has one message, `held/HOLDER`: what it has reserved under each limit, and until when that counts
-if the process dies. Writers of a journal exclude each other, so a reservation is atomic.
+Each process that spends has one message, `held/HOLDER`: what it has reserved or leased under each limit, and until when that
+counts if the process dies. Writers of a journal exclude each other, so a reservation is atomic.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ def reserve(
     def work(connection: BackendConnection) -> SpendRefusal | None:
         own = held()
         before = {**own, **{limit.id: own.get(limit.id, 0.0) - dollars for limit in limits}}
-        purses = _purses(connection.execute, {**_live(connection.execute, now), holder: before}, limits, now)
+        purses = purses_of(connection.execute, {**live_holds(connection.execute, now), holder: before}, limits, now)
         refusing = purses.reserve(Reservation(limits=limits), dollars)
         if refusing is not None:
             return SpendRefusal(refusing, purses.left(refusing))
-        _put(connection, holder, own, now, seconds)
+        put_hold(connection, holder, own, now, seconds)
         return None
 
-    return journal.write(work, lambda connection: _is_written(connection, holder, now)).result()
+    return journal.write(work, lambda connection: is_written(connection, holder, now)).result()
 
 
 def publish(journal: Database, holder: str, held: Held, now: float) -> None:
     """Replace what a process has reserved; also tells others that it is present."""
     journal.write(
-        lambda connection: _put(connection, holder, held(), now, HOLD_SECONDS),
-        lambda connection: _is_written(connection, holder, now),
+        lambda connection: put_hold(connection, holder, held(), now, HOLD_SECONDS),
+        lambda connection: is_written(connection, holder, now),
     ).result()
 
 
@@ -81,7 +81,7 @@ def release(journal: Database, holder: str) -> None:
 
 def held_by_others(journal: Readable, holder: str, now: float) -> OtherHolders:
     """Return what all other live processes have reserved."""
-    others = {name: held for name, held in _live(journal.read, now).items() if name != holder}
+    others = {name: held for name, held in live_holds(journal.read, now).items() if name != holder}
     return OtherHolders(bool(others), _sum(others))
 
 
@@ -89,18 +89,21 @@ def left(journal: Database, limits: Sequence[SpendLimit], now: float) -> float |
     """Return the US dollars that may still be reserved under all these limits; None without limits."""
     if not limits:
         return None
-    purses = _purses(journal.read, _live(journal.read, now), limits, now)
+    purses = purses_of(journal.read, live_holds(journal.read, now), limits, now)
     return max(0.0, min(limit.limit - purses.used(limit.id) for limit in limits))
 
 
 def refusing(journal: Database, limits: Sequence[SpendLimit], now: float) -> SpendRefusal | None:
     """Return the limit under which nothing is left to reserve; None if there is none."""
-    purses = _purses(journal.read, _live(journal.read, now), limits, now)
+    purses = purses_of(journal.read, live_holds(journal.read, now), limits, now)
     exhausted = purses.exhausted(limits)
     return None if exhausted is None else SpendRefusal(exhausted, purses.left(exhausted))
 
 
-def _purses(query: Query, held: Mapping[str, Mapping[str, float]], limits: Sequence[SpendLimit], now: float) -> Purses:
+def purses_of(
+    query: Query, held: Mapping[str, Mapping[str, float]], limits: Sequence[SpendLimit], now: float
+) -> Purses:
+    """Return the purses of these limits: what the journal has recorded as spent, and what all processes hold."""
     purses = Purses()
     purses.spent = {limit.id: _recorded(query, limit, now) for limit in limits}
     purses.reserved = _sum(held)
@@ -121,7 +124,7 @@ def _recorded(query: Query, limit: SpendLimit, now: float) -> float:
     return float(query(sql, values)[0][0])
 
 
-def _live(query: Query, now: float) -> dict[str, dict[str, float]]:
+def live_holds(query: Query, now: float) -> dict[str, dict[str, float]]:
     """Return what each live process has reserved."""
     bodies = {topic.removeprefix(_TOPIC): json.loads(body) for topic, body in query(_ALL, ())}
     return {holder: body["held"] for holder, body in bodies.items() if body["until"] > now}
@@ -135,7 +138,8 @@ def _sum(held: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return total
 
 
-def _put(connection: BackendConnection, holder: str, held: Mapping[str, float], now: float, seconds: float) -> None:
+def put_hold(connection: BackendConnection, holder: str, held: Mapping[str, float], now: float, seconds: float) -> None:
+    """Replace what a process holds of each limit, inside a transaction."""
     body = json.dumps({"until": now + seconds, "held": dict(held)})
     connection.execute(
         "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
@@ -144,5 +148,6 @@ def _put(connection: BackendConnection, holder: str, held: Mapping[str, float], 
     )
 
 
-def _is_written(connection: BackendConnection, holder: str, now: float) -> bool:
+def is_written(connection: BackendConnection, holder: str, now: float) -> bool:
+    """Return whether what a process wrote at this time is what it holds."""
     return bool(connection.execute("SELECT 1 FROM message WHERE topic = ? AND at = ?", (_TOPIC + holder, now)))

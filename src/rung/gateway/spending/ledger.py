@@ -1,7 +1,8 @@
 """Spend of the gateway: each attempt reserves its estimate under the limits of its call and settles with its usage.
 
 Spend is the journal's total plus what was added since, so that it matches the service and survives a restart.
-Without a journal it is what this process has counted.
+Without a journal it is what this process has counted. Processes that share a journal lease slices of the limits there, and
+reserve from those. While the journal is out of reach, such a process spends what it has leased, and no more.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.core.policy.call_costs import SessionUsage
 from rung.core.policy.purses import Purses, Reservation, refusal
 from rung.core.policy.spend_limits import ALERT_PERCENTS, SpendLimit, SpendLimits, month_of, renewal
 from rung.gateway.keys import RequestRejected
 from rung.gateway.sessions import session_id
+from rung.gateway.spending.leased_spend import LeasedSpend
 from rung.gateway.spending.session_averages import SessionAverages
 from rung.store.queries.spend import charge_keys, spend_limits, spent_by_keys, spent_by_sessions, spent_in_month
 from rung.store.session_usage import add_usage
-from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release, reserve
+from rung.store.spend_holds import HOLD_SECONDS, OtherHolders, held_by_others, publish, release
 from rung.wiring.prices import PriceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.usage import Usage
     from rung.core.policy.model_prices import ModelPrice
@@ -37,6 +40,8 @@ _MAX_SESSIONS: Final = 10_000
 _JOURNALED_SECONDS: Final = 60.0  # after this time a session's spend is certainly in the journal
 _SESSION_PREFIX: Final = "budget/session/"
 _IN_FLIGHT_SECONDS: Final = 1  # after which a call may be tried again that others' reservations forbid
+_AWAY_SECONDS: Final = 5  # after which a call may be tried again that only the journal can grant
+_UNAVAILABLE: Final = (StoreError, StoreUnavailable, TimeoutError)
 
 
 class SpendLedger:
@@ -51,11 +56,15 @@ class SpendLedger:
         self.averages = SessionAverages()
         self._reported_alerts: set[tuple[str, int]] = set()
         self._charges: dict[str, float] = {}  # by key hash, not yet in the journal
+        self._batch: tuple[int, dict[str, float]] = (0, {})  # charges that are being written, and their number
         self._used: dict[str, SessionUsage] = {}  # by session, not yet in the journal
         self._holder = f"gateway-{token_hex(8)}"
         self.is_shared = False  # other processes spend from the same journal
         self._published: tuple[dict[str, float], float] = ({}, 0.0)  # what others know to be held, and since when
         self._settled: tuple[dict[str, float], dict[str, float]] = ({}, {})  # before and since the last refresh
+        self.leased = None if journal is None else LeasedSpend(journal, self._holder, self._held, self._held_of)
+        self.away_since: float | None = None  # when the journal went out of reach
+        self._is_loaded = False
         self._log = log
         self._hour, self._month = -1, ""
 
@@ -71,16 +80,80 @@ class SpendLedger:
         if self._journal is None:
             self.limits = settings.budgets
             return
-        charges, self._charges = self._charges, {}
-        used, self._used = self._used, {}
-        self._settled = (self._settled[1], {})
-        self.limits, recorded, others = await asyncio.to_thread(
-            self._exchange, self._journal, settings, charges, list(self._sessions)[-100:], now
-        )
-        await asyncio.to_thread(add_usage, self._journal, used, now)
-        self.purses.reserved_elsewhere, self.is_shared = others.held, others.present
+        try:
+            await self._write_spend(self._journal, now)
+            self.limits, recorded, others = await asyncio.to_thread(
+                self._exchange, self._journal, settings, list(self._sessions)[-100:], now
+            )
+            if self.leased is not None and self.is_leasing and (settings.keys or self.limits.has_limits):
+                await self._renew(self.leased, now)
+            await self._write_usage(self._journal, now)
+        except _UNAVAILABLE as error:
+            self._note_away(error, settings, now)
+            return
+        self.purses.reserved_elsewhere, self.is_shared, self._is_loaded = others.held, others.present, True
         for name, dollars in recorded.items():
             self._apply_recorded(name, dollars + self._charges.get(name, 0.0))
+        if self.away_since is not None:
+            self.away_since = None
+            self._log("rung gateway: the journal is back: spending is recorded and leased again")
+
+    @property
+    def is_leasing(self) -> bool:
+        """Return whether this process spends only what it has leased, because others may spend from the same journal."""
+        return self.leased is not None and (self.leased.is_fleet or self.is_shared)
+
+    def _note_away(self, error: Exception, settings: GatewaySettings, now: float) -> None:
+        """Say once that the journal is out of reach, and what that means for spending."""
+        if not self._is_loaded:
+            self.limits = settings.budgets
+        if self.away_since is not None:
+            return
+        self.away_since = now
+        means = "spending goes on, as counted here"
+        if self.leased is not None and self.is_leasing:
+            seconds = max(0.0, self.leased.valid_until - now)
+            means = f"calls with a spend limit spend what is leased, for {seconds:.0f} s at most, and are then refused"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        self._log(f"rung gateway: the journal is out of reach ({reason}): {means}")
+
+    async def _renew(self, leased: LeasedSpend, now: float) -> None:
+        if leased.leased or self._held() or now - self._published[1] > HOLD_SECONDS / 3:
+            await leased.renew(now)
+            self._published = ({}, now)
+
+    async def _write_spend(self, journal: Journal, now: float) -> None:
+        """Write what was spent, and stop holding what was spent before the last refresh: the journal has it then."""
+        if any(self._settled) and not await asyncio.to_thread(journal.flush, _AWAY_SECONDS):
+            raise StoreUnavailable(journal.last_error or "spending could not be written in time")
+        for _ in range(2):  # what could not be written before, and what was spent since
+            number, charges = self._take_charges()
+            if charges:
+                await asyncio.to_thread(charge_keys, journal, charges, now, (self._holder, number))
+                self._batch = (number, {})
+        if self.leased is None:
+            return
+        async with self.leased.turn:
+            recorded, self._settled = self._settled[0], (self._settled[1], {})
+            self.leased.forget(recorded)
+
+    def _take_charges(self) -> tuple[int, dict[str, float]]:
+        """Return the charges to write, and their number. What could not be written keeps its number, so as to count once."""
+        if not self._batch[1]:
+            self._batch, self._charges = (self._batch[0] + 1, self._charges), {}
+        return self._batch
+
+    async def _write_usage(self, journal: Journal, now: float) -> None:
+        used, self._used = self._used, {}
+        try:
+            await asyncio.to_thread(add_usage, journal, used, now)
+        except _UNAVAILABLE:
+            for name, usage in used.items():
+                self._used[name] = usage.plus(self._used.get(name, SessionUsage()))
+            raise
+
+    def _held_of(self, name: str) -> float:
+        return self.purses.reserved.get(name, 0.0) + sum(settled.get(name, 0.0) for settled in self._settled)
 
     def _held(self) -> dict[str, float]:
         """Return what other processes must leave alone: reservations, and spend that may not be in the journal yet."""
@@ -91,17 +164,15 @@ class SpendLedger:
         return held
 
     def _exchange(
-        self, journal: Journal, settings: GatewaySettings, charges: dict[str, float], sessions: list[str], now: float
+        self, journal: Journal, settings: GatewaySettings, sessions: list[str], now: float
     ) -> tuple[SpendLimits, dict[str, float], OtherHolders]:
-        """Write what this process spent and holds; return the limits, the recorded spend and what others hold.
+        """Write what this process holds, unless it leases; return the limits, the recorded spend and what others hold.
 
         Blocks on the journal; runs beside the requests.
         """
-        if charges:
-            charge_keys(journal, charges, now)
         held, (published, at) = self._held(), self._published
         has_limits = settings.keys or settings.budgets.has_limits or self.limits.has_limits
-        if has_limits and (held != published or now - at > HOLD_SECONDS / 3):
+        if has_limits and not self.is_leasing and (held != published or now - at > HOLD_SECONDS / 3):
             publish(journal, self._holder, self._held, now)
             self._published = (held, now)
         others = held_by_others(journal, self._holder, now)
@@ -121,9 +192,11 @@ class SpendLedger:
         """Write the spend of keys since the last flush to the journal and free all holds. Blocks on the journal."""
         if self._journal is None:
             return
-        charges, self._charges = self._charges, {}
-        if charges:
-            charge_keys(self._journal, charges, now)
+        for _ in range(2):
+            number, charges = self._take_charges()
+            if charges:
+                charge_keys(self._journal, charges, now, (self._holder, number))
+                self._batch = (number, {})
         used, self._used = self._used, {}
         add_usage(self._journal, used, now)
         if self._published[1]:
@@ -138,7 +211,12 @@ class SpendLedger:
         name = _SESSION_PREFIX + session
         if self._journal is None or not session or name in self._sessions:
             return
-        before = (await asyncio.to_thread(spent_by_sessions, self._journal, [session]))[session]
+        try:
+            before = (await asyncio.to_thread(spent_by_sessions, self._journal, [session]))[session]
+        except _UNAVAILABLE as error:
+            if not self.is_leasing:
+                raise
+            raise _unavailable("session") from error
         self._apply_recorded(name, before)
         self._sessions[name] = now - _JOURNALED_SECONDS
         while len(self._sessions) > _MAX_SESSIONS:
@@ -193,20 +271,34 @@ class SpendLedger:
     async def reserve(self, reservation: Reservation, dollars: float, now: float) -> None:
         """Reserve the estimate of an attempt; reject it if a limit of its call is exhausted.
 
-        While other processes spend from the same journal, the journal decides.
+        Where others may spend from the same journal, it is reserved from what is leased, and else by the journal.
         """
         before = reservation.held
         exhausted = self.purses.reserve(reservation, dollars)
         if exhausted is not None:
             raise self._rejection(exhausted, self.purses.left(exhausted), now)
-        if self._journal is not None and self.is_shared and reservation.held > before:
-            more = reservation.held - before
-            refused = await asyncio.to_thread(
-                reserve, self._journal, self._holder, self._held, reservation.limits, more, now
-            )
-            if refused is not None:
-                self.purses.release(reservation)
-                raise self._rejection(refused.limit, refused.left, now)
+        more = reservation.held - before
+        if self.leased is None or not self.is_leasing or more <= 0:
+            return
+        self.leased.note(reservation.limits, more)
+        if self.leased.covers(reservation.limits, now):
+            return
+        try:
+            await self._lease(self.leased, reservation.limits, more, now)
+        except BaseException:
+            self.purses.release(reservation)
+            raise
+
+    async def _lease(self, leased: LeasedSpend, limits: Sequence[SpendLimit], more: float, now: float) -> None:
+        """Have the journal grant a reservation that the slices do not cover."""
+        if self.away_since is not None:
+            raise _unavailable(limits[0].scope)
+        try:
+            refused = await leased.reserve(limits, more, now)
+        except _UNAVAILABLE as error:
+            raise _unavailable(limits[0].scope) from error
+        if refused is not None:
+            raise self._rejection(refused.limit, refused.left, now)
 
     @staticmethod
     def _rejection(limit: SpendLimit, left: float, now: float) -> RequestRejected:
@@ -291,3 +383,13 @@ class SpendLedger:
                 self._reported_alerts.add((spend_limit.id, percent))
                 what = f"{spend_limit.scope} {spend_limit.name}".strip()
                 self._log(f"rung gateway: {what} budget: {percent} % of ${spend_limit.limit:.2f} spent")
+
+
+def _unavailable(scope: str) -> RequestRejected:
+    return RequestRejected(
+        503,
+        f"the budget of this {scope} cannot be checked: the journal is out of reach, and what this gateway had leased of it"
+        " is used up or has expired; try again later",
+        retry_after=_AWAY_SECONDS,
+        should_retry=True,
+    )

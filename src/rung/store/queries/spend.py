@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SETTING_NAME: Final = "budgets"  # of the setting that operators change
 _KEY_TOPIC: Final = "spent/"
 _MAX_SESSIONS: Final = 500  # in one query
+_MAX_BATCHES: Final = 50  # of the latest holders that have charged a key
 
 
 def spend_limits(journal: Database, file: SpendLimits | None = None) -> SpendLimits:
@@ -63,16 +64,30 @@ def spent_by_key(query: Callable[[str, Sequence[Any]], list[Row]], key: str) -> 
     return float(json.loads(rows[0][0])["dollars"]) if rows else 0.0
 
 
-def charge_keys(journal: Database, charges: Mapping[str, float], now: float) -> None:
-    """Add charges to the spend of keys; several gateways may share a journal."""
+def charge_keys(
+    journal: Database, charges: Mapping[str, float], now: float, batch: tuple[str, int] | None = None
+) -> None:
+    """Add charges to the spend of keys; several gateways may share a journal.
+
+    `batch`: holder and number of these charges. Charges that are sent again, because their writing had no answer, are added
+    once.
+    """
 
     def work(connection: BackendConnection) -> None:
         for key, dollars in charges.items():
-            before = spent_by_key(connection.execute, key)
+            rows = connection.execute("SELECT body FROM message WHERE topic = ?", (_KEY_TOPIC + key,))
+            body: dict[str, Any] = json.loads(rows[0][0]) if rows else {"dollars": 0.0}
+            batches = body.get("batches", {})
+            if batch is not None:
+                if batches.get(batch[0]) == batch[1]:
+                    continue
+                batches.pop(batch[0], None)
+                body["batches"] = {**dict(list(batches.items())[-_MAX_BATCHES:]), batch[0]: batch[1]}
+            body["dollars"] += dollars
             connection.execute(
                 "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
                 " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",
-                (_KEY_TOPIC + key, json.dumps({"dollars": before + dollars}), now),
+                (_KEY_TOPIC + key, json.dumps(body), now),
             )
 
     def present(connection: BackendConnection) -> bool:

@@ -1,0 +1,126 @@
+"""What this gateway has leased of each spend limit: calls reserve from it without asking the journal.
+
+Slices are needed where other processes spend from the same journal. A slice grows with what calls reserve, and is returned
+when they stop. The journal is asked when a slice is used up: for the first call under a limit, for one that is larger than
+what is left of the slice, and for every call when a limit is nearly spent. Runs on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rung.core.policy.slices import MAX_CLOCK_DRIFT
+from rung.store.backends.postgres import PostgresBackend
+from rung.store.fleet.spend_slices import LEASE_SECONDS, WantedSlice, lease_spend
+from rung.store.spend_holds import SpendRefusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rung.core.policy.spend_limits import SpendLimit
+    from rung.store.journal.journal import Journal
+
+AHEAD: Final = 3.0  # how many times the dollars of the busiest recent second are leased
+IDLE_RENEWALS: Final = 5  # after which a slice is returned that no call used
+MAX_LIMITS: Final = 500  # of which slices are leased; each session has one
+
+
+@dataclass(slots=True)
+class _Use:
+    """Use of one limit: dollars reserved since the last renewal, and in the busiest second of late."""
+
+    limit: SpendLimit
+    reserved: float = 0.0
+    busiest: float = 0.0
+    newest: float = 0.0  # largest reservation since the last renewal
+    largest: float = 0.0  # reservation of late
+    idle: int = 0  # renewals since the last reservation
+
+    def note(self, more: float) -> None:
+        self.reserved += more
+        self.newest, self.largest = max(self.newest, more), max(self.largest, more)
+
+    def renew(self) -> None:
+        self.busiest, self.largest = max(self.reserved, self.busiest / 2), max(self.newest, self.largest / 2)
+        self.idle = 0 if self.reserved else self.idle + 1
+        self.reserved = self.newest = 0.0
+
+
+class LeasedSpend:
+    """Dollars that this process holds of each limit in the journal, by the limit's id."""
+
+    def __init__(
+        self, journal: Journal, holder: str, held: Callable[[], Mapping[str, float]], held_of: Callable[[str], float]
+    ) -> None:
+        self._journal, self._holder, self._held, self._held_of = journal, holder, held, held_of
+        self.is_fleet = isinstance(journal.backend, PostgresBackend)  # others may join at any time
+        self.leased: dict[str, float] = {}
+        self.valid_until = -math.inf
+        self._uses: dict[str, _Use] = {}
+        self.turn = asyncio.Lock()  # held while the journal is asked, and to give up what is leased
+
+    def covers(self, limits: Sequence[SpendLimit], now: float) -> bool:
+        """Return whether what is reserved under these limits is within what is leased."""
+        if now >= self.valid_until:
+            return False
+        return all(self._held_of(limit.id) <= self.leased.get(limit.id, 0.0) + 1e-12 for limit in limits)
+
+    def note(self, limits: Sequence[SpendLimit], more: float) -> None:
+        """Note that a call reserves dollars under these limits."""
+        for limit in limits:
+            use = self._uses.get(limit.id)
+            if use is None:
+                use = self._uses[limit.id] = _Use(limit)
+            use.limit = limit
+            use.note(more)
+
+    async def reserve(self, limits: Sequence[SpendLimit], more: float, now: float) -> SpendRefusal | None:
+        """Have the journal decide about a reservation that is counted already; return why it is refused."""
+        async with self.turn:
+            if self.covers(limits, now):
+                return None  # by what a call before this one leased
+            answer = await self._lease(
+                [each for each in map(self._wanted, limits) if each is not None], limits, more, now
+            )
+        return answer if isinstance(answer, SpendRefusal) else None
+
+    async def renew(self, now: float) -> None:
+        """Renew all slices for another lease; return what calls did not use, and lease more where they used much."""
+        async with self.turn:
+            for use in self._uses.values():
+                use.renew()
+            used = [(name, use) for name, use in self._uses.items() if use.idle < IDLE_RENEWALS]
+            self._uses = dict(used[-MAX_LIMITS:])
+            for name, leased in list(self.leased.items()):  # given up before the journal is told
+                kept = self._held_of(name) + (AHEAD * self._uses[name].busiest if name in self._uses else 0.0)
+                self.leased[name] = min(leased, kept)
+                if not self.leased[name]:
+                    del self.leased[name]
+            await self._lease([each for use in self._uses.values() if (each := self._wanted(use.limit))], (), 0.0, now)
+
+    def forget(self, recorded: Mapping[str, float]) -> None:
+        """Give up what has been spent and is in the journal now."""
+        for name, dollars in recorded.items():
+            if name in self.leased:
+                self.leased[name] = max(0.0, self.leased[name] - dollars)
+
+    def _wanted(self, limit: SpendLimit) -> WantedSlice | None:
+        use = self._uses.get(limit.id)
+        if use is None:
+            return None
+        slack = max(0.0, self.leased.get(limit.id, 0.0) - self._held_of(limit.id))
+        return WantedSlice(limit, max(0.0, AHEAD * max(use.busiest, use.reserved) - slack), use.largest)
+
+    async def _lease(
+        self, wanted: Sequence[WantedSlice], limits: Sequence[SpendLimit], more: float, now: float
+    ) -> Mapping[str, float] | SpendRefusal:
+        answer = await asyncio.to_thread(
+            lease_spend, self._journal, self._holder, self._held, dict(self.leased), wanted, limits, more
+        )
+        if not isinstance(answer, SpendRefusal):
+            self.leased = dict(answer)
+            self.valid_until = now + LEASE_SECONDS * (1 - MAX_CLOCK_DRIFT)
+        return answer

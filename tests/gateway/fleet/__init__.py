@@ -1,0 +1,1 @@
+"""Tests of several gateways on one PostgreSQL journal."""
