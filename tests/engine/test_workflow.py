@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rung
+from rung.core.domain import events
 from rung.core.domain.event_codec import to_json
 from rung.engine.durable.workflow import attempt_result, recover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain import events as ev
 
@@ -205,6 +206,9 @@ def test_misuse_is_an_error_before_anything_runs() -> None:
         asyncio.run(recover(workflow, 7))  # type: ignore[arg-type]  # misuse
     with pytest.raises(rung.errors.ConfigError):
         run(workflow, policy="no-such-ladder")
+    for port in ("check", "rung_handlers", "journal", "listeners"):
+        with pytest.raises(TypeError, match=f"^{port}: must be"):
+            run(workflow, **{port: 7})
     assert not workflow.made
 
 
@@ -240,3 +244,42 @@ def test_a_question_waits_no_longer_than_the_budget() -> None:
     assert workflow.asked is not None
     assert 0 < workflow.asked < 60
     assert workflow.asked == 1_000.0 + 60 - workflow.time
+
+
+class LiveJournal:
+    """Journal in memory that also offers what other recoveries and people have written meanwhile."""
+
+    project = "shop"
+
+    def __init__(self) -> None:
+        self.appended: list[ev.Event] = []
+        self.read: list[str] = []
+
+    def append(self, incident: str, first: int, events: Sequence[ev.Event]) -> None:
+        self.appended[first:] = events
+
+    def intervention(self, incident: str) -> None:
+        self.read.append("intervention")
+
+    def model_for(self, session: str) -> str:
+        self.read.append("model_for")
+        return "pinned"
+
+    def suggest_rung(self, project: str, failure: rung.Failure) -> str | None:
+        self.read.append("suggest_rung")
+        return None
+
+    def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
+        self.read.append("similar_durations")
+        return ()
+
+
+def test_a_journal_is_only_written() -> None:
+    """What a journal holds changes between a run and its replay: a workflow reads none of it, and names no process."""
+    journal = LiveJournal()
+    outcome = run(ScriptedWorkflow(flaky_four_times()), journal=journal)
+    assert journal.read == []
+    assert tuple(journal.appended) == outcome.events
+    opened = journal.appended[0]
+    assert isinstance(opened, events.Opened)
+    assert (opened.terms.project, opened.terms.session) == ("shop", "run-1")

@@ -93,7 +93,9 @@ def to_table(outcome: rung.Outcome[Any]) -> dict[str, Any]:
 async def ladder() -> dict[str, Any]:
     """Recover with a retry and a fallback; then once more under another name."""
     policy = rung.policy("task", models=["small", "large"], backoff=BACKOFF)
-    first = await recover(busy_then_incapable, REQUEST, policy=policy, listeners=[record_event])
+    journal = rung.journal(Path(DIRECTORY, "journal.db"))
+    first = await recover(busy_then_incapable, REQUEST, policy=policy, listeners=[record_event], journal=journal)
+    await asyncio.to_thread(journal.close)
     second = await recover(busy_then_incapable, REQUEST, name="second", policy=policy)
     return {"first": to_table(first), "second": to_table(second)}
 
@@ -157,13 +159,15 @@ async def inner() -> None:
 
 @DBOS.workflow()
 async def misuse() -> dict[str, Any]:
-    """Misuse `recover` in four ways."""
+    """Misuse `recover`."""
     told = []
     for call in (
         inner,
         lambda: recover(7, REQUEST),  # type: ignore[arg-type]  # misuse
         lambda: recover(hang, 7),  # type: ignore[arg-type]  # misuse
         lambda: recover(hang, REQUEST, policy="none"),
+        lambda: recover(hang, REQUEST, listeners=7),  # type: ignore[arg-type]  # misuse
+        lambda: recover(hang, REQUEST, answer_seconds=0),
     ):
         try:
             await call()

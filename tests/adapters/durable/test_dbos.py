@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from dbos import DBOSClient, DBOSPortableJSONSerializer
 
+import rung
+from rung.core.domain.event_codec import to_json
 from tests.store import postgres
 from tests.waiting import DEADLINE_SECONDS, wait_until
 
@@ -127,6 +129,9 @@ def test_a_killed_workflow_repeats_no_finished_attempt(app: App) -> None:
     assert len(cut) == 3
     for events in cut:
         assert events == whole[: len(events)]  # to the bit: times, waits and requests are those recorded first
+    journal = rung.journal(app.directory / "journal.db")
+    assert [json.dumps(to_json(event), sort_keys=True) for event in journal.events(app.workflow)] == whole
+    journal.close()
 
 
 def test_an_interrupted_attempt_with_side_effects_is_not_repeated(app: App) -> None:
@@ -206,6 +211,13 @@ def test_plain_steps_take_is_retryable(app: App) -> None:
 def test_misuse_is_an_error_before_anything_runs(app: App) -> None:
     """Outside a workflow, in a step, or with wrong arguments, nothing is recorded and the error says what is wrong."""
     result = app.run("misuse")
-    assert [told.partition(":")[0] for told in result["told"]] == ["RungError", "TypeError", "TypeError", "ConfigError"]
+    assert [told.partition(":")[0] for told in result["told"]] == [
+        "RungError",
+        "TypeError",
+        "TypeError",
+        "ConfigError",
+        "TypeError",
+        "ConfigError",
+    ]
     assert "@DBOS.workflow()" in result["told"][0]
     assert result["names"] == ["inner"]

@@ -12,19 +12,20 @@ from uuid import uuid4
 
 from dbos import DBOS
 
-from rung.core.domain.errors import RungError
+from rung.core.domain.errors import ConfigError, RungError
 from rung.core.domain.event_codec import record_to_json
 from rung.engine.arguments import check_attempt
 from rung.engine.durable import workflow
 from rung.engine.recover import DEFAULT_LADDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain import events as ev
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
+    from rung.engine.ports import EventLog, Listener, ResultValidator, RungHandler
 
 ANSWER_SECONDS: Final = 7 * 86_400.0
 
@@ -37,22 +38,28 @@ async def recover(
     attended: bool = False,
     answer_seconds: float = ANSWER_SECONDS,
     name: str = "rung",
-    **options: Any,
+    check: ResultValidator | None = None,
+    rung_handlers: Mapping[str, RungHandler] | None = None,
+    journal: EventLog | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> Outcome[Any]:
     """Attempt a request and recover on the policy's ladder, inside an async `@DBOS.workflow()`.
 
     `attended`: a question is published as the event `NAME.ask.N`; the id of an option, sent to the topic of the same
     name within `answer_seconds`, answers it. `name` starts the names of the steps: a second recovery in the same
-    workflow needs another. `options`: `check`, `rung_handlers`, `journal` and `listeners` of `rung.recover`; they run
-    again on a replay. Recoveries at the same time need a workflow each.
+    workflow needs another. `check`, `rung_handlers` and `listeners` run again on a replay: they must be deterministic.
+    Recoveries at the same time need a workflow each.
     """
+    ports: Any = {"check": check, "rung_handlers": rung_handlers, "journal": journal, "listeners": listeners}
     check_attempt(attempt, blocking=False)
+    request, policy = workflow.checked(request, policy, ports)
+    if not answer_seconds > 0:
+        raise ConfigError("answer_seconds", answer_seconds, "more than 0 seconds")
     if DBOS.workflow_id is None or DBOS.step_id is not None:
         raise RungError("called outside a DBOS workflow or inside a step: call it in a function with @DBOS.workflow()")
-    request, policy = workflow.checked(request, policy)
     running = _DBOSWorkflow(attempt, name, answer_seconds)
     running.time = await running.step("start", _now)
-    return await workflow.recover(running, request, policy=policy, attended=attended, **options)
+    return await workflow.recover(running, request, policy=policy, attended=attended, **ports)
 
 
 class _DBOSWorkflow:

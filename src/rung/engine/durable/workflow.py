@@ -20,7 +20,7 @@ from rung.core.domain.failures import PROCESS_DEATH_RULE, Failure
 from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
-from rung.engine.arguments import check_policy, check_request, is_coroutine_function
+from rung.engine.arguments import check_policy, check_ports, check_request, is_coroutine_function
 from rung.engine.durable.step_reports import StepReports
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.engine.loop.moves import Reply
     from rung.engine.ports import EventLog, Listener, ResultValidator, RungHandler
+    from rung.engine.recover import Ports
 
 
 class Workflow(Protocol):
@@ -84,37 +85,40 @@ async def recover(
     """Attempt a request and recover on the policy's ladder, inside a workflow.
 
     `attended`: questions go to `workflow.ask`. `check`, `rung_handlers` and `listeners` run in the workflow, also on
-    a replay: they must be deterministic. Circuit breakers and the retry budget of a process do not apply here.
+    a replay: they must be deterministic. A journal is only written: orders of operators, earlier recoveries, and the circuit
+    breakers and the retry budget of a process do not apply here.
     """
-    request, policy = checked(request, policy)
+    ports: Ports = {
+        "check": check,
+        "rung_handlers": rung_handlers or {},
+        "journal": journal,
+        "listeners": listeners,
+        "breakers": None,
+        "retry_budget": None,
+    }
+    request, policy = checked(request, policy, ports)
     driver = _WorkflowDriver(workflow)
     run = WorkflowRun()
     attributes = run_attributes(
         policy,
-        {
-            "clock": driver,
-            "jitter": workflow.random,
-            "ask": driver.ask if attended else None,
-            "check": check,
-            "rung_handlers": rung_handlers or {},
-            "journal": journal,
-            "listeners": listeners,
-            "breakers": None,
-            "retry_budget": None,
-        },
+        {**ports, "clock": driver, "jitter": workflow.random, "ask": driver.ask if attended else None},
         idempotent=request.idempotent,
     )
     run.__dict__.update(attributes)
+    # What a journal holds and the name of the process differ on a replay: neither may decide.
+    run.interventions = run.remedies = run.history = None
+    run.terms = run.terms._replace(session=workflow.id if journal is not None else "")
     run.is_async = True
     run.open(request, workflow.now(), workflow.id)
     await driver.drive(run)
     return finish_run(run)
 
 
-def checked(request: Request | str, policy: Policy | str) -> tuple[Request, Policy]:
+def checked(request: Request | str, policy: Policy | str, ports: Mapping[str, Any]) -> tuple[Request, Policy]:
     """Return the request and the policy, made of their short forms. Misuse is an error before the first step."""
     check_request(request)
     check_policy(policy)
+    check_ports(ports, blocking=False)
     request = Request(prompt=request) if isinstance(request, str) else request
     return request, make_policy(policy) if isinstance(policy, str) else policy
 
