@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 HOUR = 3_600.0
+CLOSE = 600.0  # seconds before the end of a limit in which the conductor polls as often as ever
 MANNERS = ("hands back", "reports", "dies", "exits 75")  # how a worker tells that the service is unavailable
 OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
 
@@ -122,6 +123,13 @@ class OutageWorld(World):
         conductor.crew.settings = replace(conductor.crew.settings, workers=self.workers, limits=DEFAULT_LIMITS)
         conductor.crew.jitter = self.rng.random
         return conductor
+
+    def _advance(self) -> None:
+        """Let some seconds pass; more of them while nobody works and the limit is far from its end."""
+        super()._advance()
+        outage = self.outage()
+        if not self.processes.running and outage is not None and outage.is_limit and self.now < outage.end - CLOSE:
+            self.now += self.rng.uniform(60, 120)
 
     def outage(self) -> Outage | None:
         """Return the current outage, if there is one."""
