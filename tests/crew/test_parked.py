@@ -79,7 +79,7 @@ def nobody_is_charged(place: Place) -> None:
 @pytest.mark.parametrize("refusal", [LIMIT, TRY_LATER], ids=["plan limit", "exit code 75"])
 def test_six_tasks_wait_together(place: Place, refusal: str) -> None:
     """At most two workers meet the limit, the others wait for its end; then all six complete, and nothing is counted."""
-    prepare(place, refusal, 5)
+    prepare(place, refusal, 8)
     place.start()
     code, said = place.end()
     assert code == 0, said + place.log()
