@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "report": ("journal.report", "Report what fails, how often, and which rungs fix it."),
     "log": ("journal.log", "Print events, one per line; -f follows."),
     "show": ("journal.show", "Show one incident from first failure to end."),
-    "journal": ("journal.journal", "Locate, check, export and prune the journal."),
+    "journal": ("journal.journal", "Locate, check, back up, export and prune the journal."),
     "backtest": ("journal.backtest", "Try another policy on recorded incidents."),
     "serve": ("serve.service", "Run the service with its dashboard."),
     "token": ("serve.token", "Add, list and revoke access tokens of the service."),

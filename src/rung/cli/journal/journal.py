@@ -1,4 +1,4 @@
-"""`rung journal`: locates, checks, exports, prunes and rebuilds the journal."""
+"""`rung journal`: locates, checks, backs up, exports, prunes and rebuilds the journal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
+from rung.cli.journal.backup import backup
 from rung.cli.journal.option import existing_journal, journal_option, parse_time
 from rung.cli.output import json_option, pluralize, print_json
 from rung.core.text.units import format_bytes
@@ -22,9 +23,12 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB)?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
 
 
-@click.group(short_help="Locate, check, export and prune the journal.")
+@click.group(short_help="Locate, check, back up, export and prune the journal.")
 def command() -> None:
-    """Locate, check, export, prune and rebuild the journal."""
+    """Locate, check, back up, export, prune and rebuild the journal."""
+
+
+command.add_command(backup)
 
 
 @command.command("where")
