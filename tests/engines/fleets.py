@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.store import open_journal
 from rung.wiring.engines import engine as make_engine
 from tests.adapters.durable import temporal_server
 from tests.engines.sample_tasks import read_log
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from rung.engine.durable.port import DurableEngine
 
 ENGINES: Final = ("sqlite", "postgres", "dbos", "temporal")
+RUNG: Final = (sys.executable, "-m", "rung")
 LEASE_SECONDS: Final = 2.0
 LONG: Final = 120.0  # nothing here takes so long, however busy the machine is
 _NUMBERS = count(1)
@@ -44,10 +44,9 @@ class EngineFleet:
 
     def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
         """Start a worker process, and wait until it says that it is ready."""
-        command = [sys.executable, "-c", "from rung.cli.fleet.worker import command; command()"]
-        command += ["--import", "tests.engines.sample_tasks"]
+        command = [*RUNG, "fleet", "worker", "--import", "tests.engines.sample_tasks"]
         command += ["--engine", self.engine_name, "--url", self.url, "--lease", str(LEASE_SECONDS), *options]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RUNG_")}
+        environment = _environment()
         environment["RUNG_JOURNAL"] = self.url if self.name != "temporal" else str(Path(self.folder, "journal.db"))
         with Path(self.folder, f"worker-{len(self.workers)}.log").open("wb") as log:
             worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -130,15 +129,14 @@ def new_database(server: str) -> str:
 
 def prepare(name: str, url: str) -> None:
     """Create the tables of the journal, and those of DBOS."""
-    if name == "temporal":
-        return
-    open_journal(url).close()
-    if name == "dbos":
-        from dbos import DBOS
+    if name in {"postgres", "dbos"}:
+        engine = "dbos" if name == "dbos" else "embedded"
+        command = [*RUNG, "fleet", "init", "--engine", engine, "--url", url]
+        subprocess.run(command, check=True, capture_output=True, env=_environment())
 
-        from rung.adapters.engines.dbos import SCHEMA
 
-        DBOS.migrate(url, schema=SCHEMA)
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("RUNG_")}
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer, error
@@ -225,7 +227,7 @@ class DbosEngine:
                 )
             await stop.wait()
         finally:
-            await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=int(FOREVER_SECONDS))
+            await _destroy()
 
     # -- takeover: what a watchdog needs ---------------------------------------------------------------
 
@@ -265,6 +267,15 @@ class DbosEngine:
         if not found:
             raise RunNotFound(run)
         return found[0]
+
+
+async def _destroy() -> None:
+    """Finish the workflows in hand and stop DBOS. It shuts down the loop's thread pool, which was its own."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1) as thread:
+        wait = partial(DBOS.destroy, workflow_completion_timeout_sec=int(FOREVER_SECONDS))
+        await loop.run_in_executor(thread, wait)
+    loop.set_default_executor(ThreadPoolExecutor())
 
 
 def queue_of(task: str) -> str:

@@ -29,13 +29,11 @@ async def run_registered(context: TaskContext, task: str, arguments: Mapping[str
     function = TASKS.get(task)
     if function is None:
         return {"status": "failed", "kind": "configuration", "reason": f"no task {task!r} is registered in this worker"}
-    token = CURRENT_TASK.set(context)
+    CURRENT_TASK.set(context)  # not reset: an engine runs each workflow in a context of its own
     try:
         return {"status": "succeeded", "value": await function(**arguments)}
     except Exception as error:  # the error of a task is how its run ends
         return failed_result(error)
-    finally:
-        CURRENT_TASK.reset(token)
 
 
 async def step_result(function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:

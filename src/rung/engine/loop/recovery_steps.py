@@ -14,7 +14,7 @@ from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
-from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer
+from rung.core.recovery.written_answer import answers
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
@@ -329,9 +329,7 @@ def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decisi
     deadline = run.incident.deadline
     seconds = None if deadline is None else max(0.0, deadline - run.clock.now())
     answer, _ = yield from _call(run, "operator", run.operator, question, run.incident, seconds=seconds)
-    offered = {option.id for option in question.options}
-    in_words = WORDS_OPTION.id in offered and is_written_answer(str(answer))
-    if (answer not in offered or answer == WORDS_OPTION.id) and not in_words:
+    if not answers(question, str(answer)):
         return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.record_answer(answer)
 
