@@ -103,6 +103,8 @@ class GatewayApp:
         if gateway.active_requests >= gateway.settings.limits.concurrency:
             raise self._busy()
         key = self._check_key(call) if gateway.settings.keys else None
+        if key is not None and key.requests_per_minute is not None:
+            await gateway.fleet.take(key)
         gateway.active_requests += 1
         try:
             if call.method == "POST" and call.route.wire is not None and not self._is_forwarded(call):
@@ -212,10 +214,12 @@ async def _lifespan(app: GatewayApp, receive: Receive, send: Send) -> None:
             await app.gateway.load()
             app.ready = True
             background = asyncio.create_task(app.gateway.background_loop(app.replays.poll))
+            exchange = asyncio.create_task(app.gateway.fleet.run())
             await send({"type": "lifespan.startup.complete"})
         else:
             app.ready = False
             background.cancel()
+            exchange.cancel()
             if app.gateway.journal is not None:
                 with suppress(StoreError, StoreUnavailable):
                     await asyncio.to_thread(app.replays.close, app.gateway.journal)

@@ -47,6 +47,10 @@ class CircuitWaits:
         """Return the number of calls that wait."""
         return self._waiting.total()
 
+    def is_waited_for(self, key: str) -> bool:
+        """Return whether calls wait for a circuit."""
+        return key in self._waiting
+
     async def wait(self, waiting: ServiceWait, seconds: float) -> bool:
         """Wait at most `seconds` for the call's turn: its circuit is closed again, or the call is to be the probe.
 

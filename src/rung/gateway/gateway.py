@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from rung.core.policy.breaker import BreakerSettings
-from rung.core.policy.budget import RetryBudget
 from rung.core.recovery.handover import with_enough_room
 from rung.core.recovery.stream_rules import with_accounts
 from rung.engine.loop.process_state import BreakerRegistry
@@ -16,6 +15,7 @@ from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
 from rung.gateway.call_recording import CallRecording
 from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
+from rung.gateway.fleet import GatewayFleet, retry_budget
 from rung.gateway.http.pool import ConnectionPool
 from rung.gateway.outbound import Upstreams, outbound_for
 from rung.gateway.pinned_models import PinnedModels
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
 BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=30.0)
-RETRY_COST_TOKENS: Final = 2
 _BACKGROUND_INTERVAL_SECONDS: Final = 1.0
 MAX_CIRCUITS: Final = 5_000  # clients choose the names of models and credentials
 
@@ -75,7 +74,7 @@ class Gateway:
         self._upstreams = self._make_upstreams()
         self.host_names = settings.host_names()
         self.breakers = BreakerRegistry(BREAKER_SETTINGS, MAX_CIRCUITS)
-        self.retry_budget = RetryBudget(price=RETRY_COST_TOKENS, per_call=1, initial=500, per_second=0)
+        self.retry_budget = retry_budget(journal)
         self.sessions = SessionTable(settings.sticky_seconds)
         self.pinned_models = PinnedModels(journal, log)
         self.route_probe = RouteProbe(settings.probe_seconds, self.clock.now)
@@ -87,6 +86,8 @@ class Gateway:
         self.ledger = self.accounting.ledger
         self.active_requests = 0
         self.policies = PolicyTable(settings.book, journal, self.clock.now, log)
+        self.fleet = GatewayFleet(self, log)
+        self._last_error = ""
         self._log = log
 
     def reload(self, settings: GatewaySettings) -> None:
@@ -126,6 +127,7 @@ class Gateway:
     async def load(self) -> None:
         """Load spend and operator settings from the journal before the first request, and ask for the listed prices."""
         self._request_listed_prices()
+        await self.fleet.exchange()
         try:
             await self._refresh()
         except Exception as error:  # noqa: BLE001  # a failing store must not prevent startup
@@ -150,8 +152,15 @@ class Gateway:
                 await self._refresh()
                 for task in more:
                     await task()
+                self._last_error = ""
             except Exception as error:  # noqa: BLE001  # a failed refresh must not affect requests
-                self._log(f"rung gateway: {type(error).__name__}: {error}")
+                self._log_once(f"rung gateway: {type(error).__name__}: {error}")
+
+    def _log_once(self, text: str) -> None:
+        """Log the error of a background task, unless it is the one that was logged last and has not ended since."""
+        if text != self._last_error:
+            self._log(text)
+        self._last_error = text
 
     async def _refresh(self) -> None:
         await self.ledger.refresh(self.settings, self.clock.now())
@@ -167,6 +176,7 @@ class Gateway:
             await asyncio.to_thread(self._close_journal, self.journal)
 
     def _close_journal(self, journal: Journal) -> None:
+        self.fleet.leave()
         self.accounting.flush(self.clock.now())
         self.ledger.flush(self.clock.now())
         journal.close()

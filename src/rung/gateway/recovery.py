@@ -61,6 +61,7 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
             not pinned
             and gateway.sessions.has_left(inbound)
             and may_return(gateway, inbound, session)
+            and gateway.fleet.may_probe(route_of(gateway, inbound))
             and gateway.route_probe.begin(route_of(gateway, inbound))
         ):
             first = await try_own_model(gateway, proxied)

@@ -7,7 +7,7 @@ from dataclasses import asdict, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import ConfigError, is_number
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
@@ -62,6 +62,7 @@ def _matching(pattern: str, allowed: str) -> Type:
     return Type(allowed, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
 
 
+_RATE: Final = Type("a number, 1 or more", lambda value: is_number(value, 1.0))
 _PATH: Final = _matching(
     r"([A-Z]+ )?((/(?!\.{1,2}(/|$))[\w.!$&'()+,=:@~%-]+)+(/\*)?|/\*)",
     "a path such as /v1/embeddings, /v1/files/* or GET /v1/files",
@@ -135,6 +136,11 @@ class GatewayKey:
         default=(),
     )
     dollars: float | None = setting(optional(DOLLARS), "Spend limit of the key in US dollars.", default=None)
+    requests_per_minute: float | None = setting(
+        optional(_RATE),
+        "Requests of the key per minute, at most so many at once; further ones get a 429.",
+        default=None,
+    )
     expires: str = setting(
         Type("a date", parse=lambda value, _: str(value)), "Last day on which the key is valid.", default=""
     )

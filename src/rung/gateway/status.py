@@ -30,6 +30,7 @@ def gateway_status(gateway: Gateway, *, is_detailed: bool = True) -> dict[str, A
         "at": now,
         "started_at": gateway.started_at,
         "running": gateway.active_requests,
+        "fleet": gateway.fleet.status(),
         "upstreams": [_upstream(gateway, each, now, is_detailed) for each in gateway.settings.upstreams],
     }
 

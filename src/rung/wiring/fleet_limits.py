@@ -70,7 +70,7 @@ class SharedLimits:
         self.rates: dict[str, SharedRate] = {}
         self.holders: frozenset[str] = frozenset()  # all processes of the fleet, as last heard of
         self.away_since: float | None = None
-        self.reached_at: float | None = None
+        self.clock_offset: float | None = None  # seconds by which the database's clock is ahead
         self._number = 0
         self._own_retries: SharedUse | None = None
 
@@ -105,7 +105,7 @@ class SharedLimits:
                 self.retry_budget.apply(lease)
             elif rate is not None:
                 rate.apply(lease)
-        self.holders, self.reached_at, self._own_retries = view.holders, now, None
+        self.holders, self.clock_offset, self._own_retries = view.holders, view.now - now, None
         if self.away_since is not None:
             self.away_since = None
             self._tell("the fleet's journal is back: breakers, retry budget and rates are shared again")

@@ -25,6 +25,8 @@ def status_lines(document: Mapping[str, Any], url: str, width: int) -> Iterator[
     running = document["running"]
     head = f"{url}: up for {format_span(now - document['started_at'])}, {running} call{'s' * (running != 1)} in flight"
     yield from _wrapped(head, width, "")
+    for line in _fleet(document.get("fleet") or {}, now):
+        yield from _wrapped(line, width, "")
     yield ""
     upstreams = document["upstreams"]
     room = width - sum(_WIDTHS) - 2 * len(_WIDTHS)
@@ -34,6 +36,18 @@ def status_lines(document: Mapping[str, Any], url: str, width: int) -> Iterator[
         yield _row(upstream["name"], _cells(upstream), names)
         for line in _details(upstream, now):
             yield from _wrapped(line, width, _INDENT)
+
+
+def _fleet(fleet: Mapping[str, Any], now: float) -> Iterator[str]:
+    """Yield what the gateway shares with others; nothing for one that is alone."""
+    if fleet.get("state") == "shared":
+        yield f"limits shared by {fleet['gateways']} gateway{'s' * (fleet['gateways'] != 1)}"
+    elif fleet.get("state") == "away":
+        yield f"journal out of reach for {format_span(now - fleet['since'])}: breakers, retries and rates are its own"
+    if fleet.get("spending") == "away":
+        until = fleet["leased_until"]
+        left = format_span(until - now) if until is not None and until > now else ""
+        yield f"spending: {f'what is leased, for {left}' if left else 'nothing is leased: calls with a limit are refused'}"
 
 
 def _row(name: str, cells: tuple[str, ...], names: int) -> str:

@@ -18,10 +18,22 @@ class SharedRate:
     """Calls per minute: at most a minute's calls at once, refilled with time."""
 
     def __init__(self, per_minute: float) -> None:
-        self.limit = SharedLimit(amount=per_minute, per_second=per_minute / 60)
-        self._slice = SliceHolder(math.floor(per_minute / _IDLE_SHARE))
+        self._slice = SliceHolder()
+        self.per_minute = per_minute
         self._own: SharedUse | None = None  # the table of a limit that is the process's own
         self._is_wanted = False
+        self._needed = 0.0
+        self.is_exhausted = False  # the shared limit had nothing left when it was asked last
+
+    @property
+    def per_minute(self) -> float:
+        """Return the calls per minute."""
+        return self.limit.amount
+
+    @per_minute.setter
+    def per_minute(self, calls: float) -> None:
+        self.limit = SharedLimit(amount=calls, per_second=calls / 60)
+        self._slice.minimum = math.floor(calls / _IDLE_SHARE)
 
     @property
     def is_own(self) -> bool:
@@ -48,10 +60,11 @@ class SharedRate:
 
     def request(self, now: float) -> SliceRequest:
         """Return what to ask of the shared limit."""
-        need, self._is_wanted = float(self._is_wanted), False
-        return self._slice.request(now, need)
+        self._needed, self._is_wanted = float(self._is_wanted), False
+        return self._slice.request(now, self._needed)
 
     def apply(self, lease: Lease) -> None:
         """Use the slice of a lease of the shared limit."""
         self._own = None
         self._slice.apply(lease, self.limit.lease_seconds)
+        self.is_exhausted = self._slice.slack < self._needed

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MAX_SESSIONS: Final = 10_000
 _MAX_LIMITS: Final = 1_000  # clients choose the names of models
 _ALL_MODELS: Final = ""
+_ADOPTED_SECONDS: Final = 1.0  # by which the clocks of gateways may differ
 
 
 class KeyPool:
@@ -36,7 +37,8 @@ class KeyPool:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self._rests: dict[tuple[str, str], tuple[KeyStatus, Failure]] = {}  # by key and model
+        self._rests: dict[tuple[str, str], tuple[KeyStatus, Failure | None]] = {}  # by key and model
+        self._news: dict[tuple[str, str], KeyStatus | None] = {}  # what other gateways have not been told
         self._sessions: OrderedDict[str, str] = OrderedDict()  # the key that served a session last
         self._turn = 0
 
@@ -62,8 +64,9 @@ class KeyPool:
     def note_success(self, key: str, model: str, session: str) -> None:
         """Note that a key works, and serves a session."""
         if self._rests:
-            self._rests.pop((key, model), None)
-            self._rests.pop((key, _ALL_MODELS), None)
+            for place in ((key, model), (key, _ALL_MODELS)):
+                if self._rests.pop(place, None) is not None:
+                    self._news[place] = None
         if len(self.names) > 1 and session:
             self._sessions[session] = key
             self._sessions.move_to_end(session)
@@ -79,9 +82,29 @@ class KeyPool:
         place = (key, model if status.state is KeyState.LIMITED else _ALL_MODELS)
         self._rests.pop(place, None)
         self._rests[place] = (status, failure)
+        self._news[place] = status
         if len(self._rests) > _MAX_LIMITS:
             del self._rests[next(iter(self._rests))]
+        if len(self._news) > _MAX_LIMITS:
+            del self._news[next(iter(self._news))]
         return status
+
+    def take_news(self, key: str) -> list[tuple[str, KeyStatus | None]]:
+        """Return, once, what was learned about a key: by model, its status, or None where it works again."""
+        return [(model, self._news.pop((key, model))) for name, model in list(self._news) if name == key]
+
+    def adopt(self, key: str, model: str, status: KeyStatus, now: float) -> bool:
+        """Have a key rest because another gateway learned it; return False if it rests as long already, or need not."""
+        if status.is_usable(now) or self._status(key, model).until >= status.until - _ADOPTED_SECONDS:
+            return False
+        self._rests[key, model] = (status, None)
+        return True
+
+    def revive_adopted(self, key: str, model: str) -> None:
+        """End the rest of a key that others have found to work again; what this gateway learned itself stays."""
+        rest = self._rests.get((key, model))
+        if rest is not None and rest[1] is None:
+            del self._rests[key, model]
 
     def spare(self, model: str, now: float, tried: Collection[str]) -> int:
         """Return how many keys are usable for a model and not yet tried."""
