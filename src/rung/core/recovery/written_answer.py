@@ -9,6 +9,7 @@ from rung.core.domain.events import Option
 from rung.core.text.quoted_data import on_one_line
 
 if TYPE_CHECKING:
+    from rung.core.domain.events import Ask
     from rung.core.domain.failures import Failure
 
 WORDS_OPTION: Final = Option("answer", "Answer in your own words")
@@ -23,6 +24,14 @@ _SIMPLEST: Final = "Take the simplest reading of the task, and say which one you
 def is_written_answer(answer: str) -> bool:
     """Whether an answer is a text for the agent."""
     return answer.startswith(_PREFIX) and bool(answer_text(answer))
+
+
+def answers(question: Ask, answer: str) -> bool:
+    """Return whether this is an answer to the question: one of its options, or a text where it takes one."""
+    offered = {option.id for option in question.options}
+    if answer == WORDS_OPTION.id or answer not in offered:
+        return WORDS_OPTION.id in offered and is_written_answer(answer)
+    return True
 
 
 def answer_text(answer: str) -> str:

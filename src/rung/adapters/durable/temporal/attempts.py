@@ -17,7 +17,7 @@ from rung.engine.durable.workflow import attempt_result
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-RESULT: Final = "rung.attempt"  # key of an attempt's result in what its activity returns
+RESULT: Final = "rung.attempt"  # key of an attempt's result, or of its reports so far, in what its activity sends
 HEARTBEAT_TIMEOUT: Final = timedelta(seconds=30)
 GRACE: Final = timedelta(seconds=10)  # an attempt ends by its own time limit before Temporal gives its activity up
 
@@ -54,7 +54,7 @@ async def _heartbeats(expected: timedelta | None, reports: StepReports) -> Async
 
     async def beat() -> None:
         while True:
-            activity.heartbeat(reports.to_json())
+            activity.heartbeat({RESULT: reports.to_json()})
             await asyncio.sleep(expected.total_seconds() / 3)
 
     beating = asyncio.create_task(beat())
@@ -62,3 +62,8 @@ async def _heartbeats(expected: timedelta | None, reports: StepReports) -> Async
         yield
     finally:
         beating.cancel()
+
+
+def sent_by_attempt(value: object) -> dict[str, Any] | None:
+    """Return the result or the reports in what an activity sent; None if no `attempt_activity` sent it."""
+    return value[RESULT] if isinstance(value, dict) and value.keys() == {RESULT} else None

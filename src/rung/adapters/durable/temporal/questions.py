@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from temporalio import workflow
 
 from rung.core.domain.event_codec import record_to_json
-from rung.core.recovery.written_answer import WORDS_OPTION
+from rung.core.recovery.written_answer import answers
 
 if TYPE_CHECKING:
     from rung.core.domain import events as ev
@@ -53,8 +53,7 @@ class Questions:
     def answer(self, option: str, question: str = "") -> None:
         """Answer a question, by default the oldest open one. What answers no open question is logged and ignored."""
         name = question or next(iter(self.open), "")
-        offered = {choice.id for choice in self.open[name].options} if name in self.open else set()
-        if option in offered or WORDS_OPTION.id in offered:
+        if name in self.open and answers(self.open[name], option):
             self.answers[name] = option
         else:
             workflow.logger.warning("rung: %r answers no open question", option)

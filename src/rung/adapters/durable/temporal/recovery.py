@@ -10,7 +10,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, TimeoutType, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeoutError
 
-from rung.adapters.durable.temporal.attempts import GRACE, HEARTBEAT_TIMEOUT, RESULT, is_attempt_activity
+from rung.adapters.durable.temporal.attempts import GRACE, HEARTBEAT_TIMEOUT, is_attempt_activity, sent_by_attempt
 from rung.adapters.durable.temporal.failed_activity import failure_of
 from rung.adapters.durable.temporal.questions import Questions
 from rung.core.classify.classifier import classify
@@ -99,13 +99,14 @@ class _TemporalWorkflow:
             if is_cancelled_exception(error):
                 raise
             return self._failed(error.cause or error)
-        return result[RESULT] if isinstance(result, dict) and result.keys() == {RESULT} else {"value": result}
+        sent = sent_by_attempt(result)
+        return {"value": result} if sent is None else sent
 
     def _failed(self, error: BaseException) -> Mapping[str, Any]:
         """Return the result of an attempt whose activity failed. One that was lost may have had side effects."""
         reported: dict[str, Any] = {}
         if isinstance(error, TemporalTimeoutError):
-            reported = dict(next(iter(error.last_heartbeat_details), None) or {}) if self._grace else {}
+            reported = dict(sent_by_attempt(next(iter(error.last_heartbeat_details), None)) or {})
             if error.type is TimeoutType.HEARTBEAT:
                 return {**reported, "died": True}
             reported["side_effects"] = error.type is not TimeoutType.SCHEDULE_TO_START
