@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -123,3 +124,28 @@ async def deadly(folder: str) -> None:
     """A step that kills every worker that takes it."""
     await rung.durable.step("before", work, folder, "before")
     await rung.durable.step("kill", kill_me, folder)
+
+
+@rung.durable.tool
+async def use_tool(folder: str, name: str) -> str:
+    """Tool with a side effect."""
+    return await asyncio.to_thread(work, folder, name)
+
+
+def ask_model(folder: str, turn: int) -> dict[str, Any]:
+    """Model that calls three tools, one of them twice with the same arguments, and then answers."""
+    note(folder, "model", str(turn))
+    tools = ["tool0", "tool1", "tool1", "tool2"]
+    return {"tool": tools[turn]} if turn < len(tools) else {"answer": "done"}
+
+
+@rung.durable.task("agent")
+async def agent(folder: str) -> list[str]:
+    """Agent loop: model calls are steps, and so are tool calls."""
+    results: list[str] = []
+    for turn in range(10):
+        answer = await rung.durable.step(f"model.{turn}", ask_model, folder, turn)
+        if "answer" in answer:
+            break
+        results.append(await use_tool(folder, name=answer["tool"]))
+    return results

@@ -116,3 +116,19 @@ def test_the_database_goes_away_in_mid_run(
         (tmp_path / "hold-s2").unlink()
         assert made.result(run) == [f"s{n} done" for n in range(5)]
         assert sum(line.startswith("begin") for line in made.log()) == 5, made.said()
+
+
+def test_a_finished_tool_call_is_not_repeated(engine_fleet: EngineFleet) -> None:
+    """An agent killed in its last tool call: finished tool calls and model calls are not made again."""
+    folder = Path(engine_fleet.folder)
+    (folder / "hold-tool2").touch()
+    engine_fleet.start_worker()
+    run = engine_fleet.submit("agent", folder=engine_fleet.folder)
+    engine_fleet.kill(engine_fleet.until_logged("begin tool2"))
+    engine_fleet.start_worker()
+    engine_fleet.until_logged("begin tool2", 2)
+    (folder / "hold-tool2").unlink()
+    assert engine_fleet.result(run) == ["tool0 done", "tool1 done", "tool1 done", "tool2 done"]
+    counts = Counter(" ".join(line.split()[:2]) for line in engine_fleet.log())
+    assert (counts["end tool0"], counts["end tool1"], counts["end tool2"]) == (1, 2, 1)
+    assert {counts[f"model {turn}"] for turn in range(5)} == {1}

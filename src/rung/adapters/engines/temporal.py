@@ -7,6 +7,7 @@ a lambda. A failed step is a value: Temporal repeats an activity only if its wor
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from contextlib import suppress
 from datetime import timedelta
@@ -162,6 +163,7 @@ class _Heartbeat:
 
 def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a function of a module that defines tasks."""
+    function = inspect.unwrap(function)
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
     if _lookup(name) is not function:
         allowed = "a function at the top level of a module that defines a task: engine temporal calls it by its name"
@@ -185,7 +187,10 @@ def _lookup(name: str) -> Callable[..., Any] | None:
     if name not in _OWN and module not in {task.__module__ for task in TASKS.values()}:
         return None
     found = getattr(sys.modules.get(module), attribute, None)
-    return found if callable(found) and found.__module__ == module else None
+    if not callable(found):
+        return None
+    function = inspect.unwrap(found)
+    return function if function.__module__ == module else None
 
 
 class TemporalEngine:

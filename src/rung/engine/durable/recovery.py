@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rung.engine.recover import RunPorts
 
 T = TypeVar("T")
+MISSING: Final = object()
 SESSION_STEP: Final = "session"  # in the key of the step that names the session of an attempt's agent
 
 
@@ -52,6 +53,7 @@ class DurableRecovery:
         self.run = run
         self.recorded_steps = claim.steps() if claim.done is None else {}
         self._report_numbers = count()
+        self.attempt_tools: tuple[str, Any] | None = None  # of the running attempt, see `tools`
 
     def append(self, incident: str, first: int, events: Sequence[Event]) -> Awaitable[None]:
         """Append events, with the changed requests among them as changes to the caller's request."""
@@ -60,6 +62,16 @@ class DurableRecovery:
     def next_step_key(self) -> str:
         """Return the step key of the next attempt."""
         return f"attempt.{self.run.incident.attempts + 1}"
+
+    def interrupted_attempts(self) -> list[str]:
+        """Return the step keys of the attempts right before the next one whose process died during them."""
+        keys = []
+        for number in range(self.run.incident.attempts, 0, -1):
+            key = f"attempt.{number}"
+            if key in self.recorded_steps or f"{key}.begun" not in self.recorded_steps:
+                break
+            keys.append(key)
+        return keys
 
     def attempt_started(self) -> Awaitable[None] | None:
         """Record that the next attempt starts, unless its result is already recorded."""

@@ -8,7 +8,7 @@ from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain.errors import AttemptError, ConfigError
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
-from rung.engine.durable.tasks import CURRENT_TASK, TASKS, failed_result, is_async
+from rung.engine.durable.tasks import CURRENT_TASK, INSIDE_STEP, TASKS, failed_result, is_async
 from rung.engine.durable.workflow import acall
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ async def run_registered(context: TaskContext, task: str, arguments: Mapping[str
 
 async def step_result(function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
     """Run a step. Return its value, or its error as a value: engines record both alike."""
+    token = CURRENT_TASK.set(INSIDE_STEP)
     try:
         return {"value": await acall(function, *arguments)}
     except Exception as error:
         return {"error": record_to_json(without_secrets(evidence_of(error)))}
+    finally:
+        CURRENT_TASK.reset(token)
 
 
 def value_of(result: Mapping[str, Any]) -> Any:

@@ -57,7 +57,13 @@ async def recover_in_task(
 
 async def attempt_step(function: Callable[..., Any], request: Request, seconds: float | None) -> dict[str, Any]:
     """Make an attempt as a step: what `attempt_result` returns, and the time at which it ended."""
-    result = await attempt_result(function, request, seconds=seconds)
+    from rung.engine.durable.tasks import CURRENT_TASK, INSIDE_STEP
+
+    token = CURRENT_TASK.set(INSIDE_STEP)
+    try:
+        result = await attempt_result(function, request, seconds=seconds)
+    finally:
+        CURRENT_TASK.reset(token)
     return {**result, "at": time.time()}
 
 

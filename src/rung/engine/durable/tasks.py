@@ -172,6 +172,21 @@ class AsyncDurableTask(DurableTask):
 CURRENT_TASK: ContextVar[TaskContext | None] = ContextVar("rung_work", default=None)
 
 
+class InsideStep:
+    """Stands for the task while one of its steps runs: an engine does not record steps within a step."""
+
+    id = ""
+
+    def step(self, key: str, *_: Any) -> Any:
+        """Refuse."""
+        raise RungError(f"{key!r} is called inside a step or an attempt: call it from the task, where it is recorded")
+
+    sleep = wait = attempt = step
+
+
+INSIDE_STEP: Final = InsideStep()
+
+
 def task(name: str) -> Callable[[F], F]:
     """Register a function by name, so that any process that has imported it can resume its runs.
 
