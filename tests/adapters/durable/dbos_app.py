@@ -183,6 +183,7 @@ async def main() -> None:
             "name": "rung-tests",
             "system_database_url": URL,
             "dbos_system_schema": SCHEMA,
+            "sys_db_pool_size": 4,
             "application_version": "1",
             "executor_id": WORKFLOW,
             "serializer": DBOSPortableJSONSerializer(),

@@ -55,10 +55,17 @@ class App(NamedTuple):
 
     def result(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         """Wait for a process and return what it printed."""
-        out, err = process.communicate(timeout=DEADLINE_SECONDS)
-        assert process.returncode == 0, err
-        result: dict[str, Any] = json.loads(out)
+        result: dict[str, Any] = json.loads(self.output(process, 0))
         return result
+
+    def output(self, process: subprocess.Popen[str], returncode: int) -> str:
+        """Wait for a process that ends so, and leave none behind. Return its output."""
+        try:
+            out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        finally:
+            process.kill()
+        assert process.returncode == returncode, err
+        return out
 
     def run(self, scenario: str, **environment: str) -> dict[str, Any]:
         """Run the application to its end."""
@@ -104,9 +111,7 @@ def app(database: tuple[str, str], tmp_path: Path, request: pytest.FixtureReques
 def test_a_killed_workflow_repeats_no_finished_attempt(app: App) -> None:
     """Killed at the start of each attempt, the workflow makes the same decisions and repeats only what was running."""
     for number in ("1", "2", "3"):
-        process = app.start("ladder", DIES_IN=number)
-        _, err = process.communicate(timeout=DEADLINE_SECONDS)
-        assert process.returncode == -signal.SIGKILL, err
+        app.output(app.start("ladder", DIES_IN=number), -signal.SIGKILL)
     result = app.run("ladder")
     assert result["first"] == {
         "id": app.workflow,
@@ -136,9 +141,7 @@ def test_a_killed_workflow_repeats_no_finished_attempt(app: App) -> None:
 
 def test_an_interrupted_attempt_with_side_effects_is_not_repeated(app: App) -> None:
     """Killed in an attempt that is not idempotent, the workflow ends partial instead of making the attempt again."""
-    process = app.start("careful", DIES_IN="2")
-    _, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == -signal.SIGKILL, err
+    app.output(app.start("careful", DIES_IN="2"), -signal.SIGKILL)
     result = app.run("careful")
     assert (result["status"], result["steps"]) == ("partial", ["step 1"])
     assert app.attempts() == ["1 began", "1 ended", "2 began"]
