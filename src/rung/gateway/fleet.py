@@ -1,7 +1,7 @@
 """This gateway as one of a fleet: exchanges circuits, retry tokens, rates and resting keys with the others, once a second.
 
-A fleet is the gateways on one PostgreSQL journal. Requests never wait for the exchange, with one exception: a call whose key
-has used up its slice of a rate waits for the next one before it is refused. Runs on one event loop.
+A fleet is the gateways on one PostgreSQL journal. Requests never wait for the exchange, with one exception: a request whose
+key has no slice of its rate, or has used it up, waits for the next one before it is refused. Runs on one event loop.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FLEET: Final = "gateway"
 _RETRIES: Final[Mapping[str, Any]] = {"price": 2, "per_call": 1, "initial": 500, "per_second": 0}
 _WAIT_SECONDS: Final = 2.0  # for the next exchange
+_MIN_PAUSE_SECONDS: Final = 0.1  # between two exchanges
 _MIN_SHARED_SECONDS: Final = 2.0  # a key that rests for a shorter time is usable again before others hear of it
 
 
@@ -54,7 +55,7 @@ class GatewayFleet:
     def __init__(self, gateway: Gateway, log: Callable[[str], object]) -> None:
         self._gateway = gateway
         self._rates: dict[str, SharedRate] = {}  # by key hash, also of keys without a rate now
-        self._exchanged = asyncio.Event()
+        self._exchanged, self._wanted = asyncio.Event(), asyncio.Event()
         self._adopted: set[tuple[str, str]] = set()  # keys and models that rest because others said so
         self.limits: SharedLimits | None = None
         budget, holder = gateway.retry_budget, f"gateway-{token_hex(8)}"
@@ -70,7 +71,10 @@ class GatewayFleet:
     async def run(self) -> None:
         """Exchange for ever, about once a second."""
         while self.limits is not None:
-            await asyncio.sleep(EXCHANGE_SECONDS)
+            await asyncio.sleep(_MIN_PAUSE_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), EXCHANGE_SECONDS - _MIN_PAUSE_SECONDS)
+            self._wanted.clear()
             await self.exchange()
 
     async def exchange(self) -> None:
@@ -104,7 +108,7 @@ class GatewayFleet:
         limits.rates = {
             key.hash: self._rate(key.hash, key.requests_per_minute, now)
             for key in self._gateway.settings.keys
-            if key.requests_per_minute is not None
+            if key.requests_per_minute is not None and key.hash in self._rates and self._rates[key.hash].is_used(now)
         }
 
     def _rate(self, name: str, per_minute: float, now: float) -> SharedRate:
@@ -125,6 +129,7 @@ class GatewayFleet:
         if rate.take(clock.now()):
             return
         if not rate.is_own and not rate.is_exhausted:
+            self._wanted.set()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._exchanged.wait(), _WAIT_SECONDS)
             if rate.take(clock.now()):

@@ -10,7 +10,8 @@ from rung.core.policy.slices import SharedLimit, SharedUse, SliceHolder, SliceRe
 if TYPE_CHECKING:
     from rung.core.policy.slices import Lease
 
-_IDLE_SHARE: Final = 20  # an idle process keeps one in so many of the tokens, in whole ones
+_KEPT_SHARE: Final = 20  # between calls, a process keeps one in so many of the tokens, in whole ones
+IDLE_SECONDS: Final = 60.0  # after the last call, in which it does
 _SELF: Final = "self"
 
 
@@ -23,6 +24,7 @@ class SharedRate:
         self._own: SharedUse | None = None  # the table of a limit that is the process's own
         self._is_wanted = False
         self._needed = 0.0
+        self._asked_at = -math.inf
         self.is_exhausted = False  # the shared limit had nothing left when it was asked last
 
     @property
@@ -33,7 +35,6 @@ class SharedRate:
     @per_minute.setter
     def per_minute(self, calls: float) -> None:
         self.limit = SharedLimit(amount=calls, per_second=calls / 60)
-        self._slice.minimum = math.floor(calls / _IDLE_SHARE)
 
     @property
     def is_own(self) -> bool:
@@ -52,7 +53,12 @@ class SharedRate:
             self._slice.apply(lease, self.limit.lease_seconds)
         is_taken = self._slice.take(1.0, now)
         self._is_wanted = self._is_wanted or not is_taken
+        self._asked_at = now
         return is_taken
+
+    def is_used(self, now: float) -> bool:
+        """Return whether this process has something to tell or to ask about the shared limit."""
+        return self._slice.slack > 0 or now < self._asked_at + IDLE_SECONDS
 
     def seconds_per_call(self) -> float:
         """Return the seconds in which one call is refilled."""
@@ -60,6 +66,7 @@ class SharedRate:
 
     def request(self, now: float) -> SliceRequest:
         """Return what to ask of the shared limit."""
+        self._slice.minimum = math.floor(self.per_minute / _KEPT_SHARE) if now < self._asked_at + IDLE_SECONDS else 0
         self._needed, self._is_wanted = float(self._is_wanted), False
         return self._slice.request(now, self._needed)
 

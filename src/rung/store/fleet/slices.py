@@ -1,7 +1,6 @@
 """State that the processes of a fleet exchange: slices of limits, circuits, and keys that rest. One message per fleet.
 
-`exchange` applies what one process tells, in one transaction, and returns what all know. A process that has nothing to tell
-only reads. Times are on the database's clock. The message is `shared/FLEET`; fields that this version does not know are
+`exchange` applies what one process tells, in one transaction, and returns what all know. Times are on the database's clock. The message is `shared/FLEET`; fields that this version does not know are
 kept, and missing ones have defaults: two versions run side by side during an update.
 """
 
@@ -113,7 +112,9 @@ def _transact(
         document["rests"] = _merge_rests(document["rests"], report.rests, at)
         result = merge(document, at)
         document["limits"] = {
-            name: use for name, use in document["limits"].items() if use["leases"] or at < use["at"] + UNUSED_SECONDS
+            name: use
+            for name, use in document["limits"].items()
+            if at < UNUSED_SECONDS + max(use["at"], *(row[2] for row in use["leases"].values()), 0.0)
         }
         connection.execute(_PUT, (topic, json.dumps(document, separators=(",", ":")), at))
         return result
