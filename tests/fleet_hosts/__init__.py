@@ -1,0 +1,1 @@
+"""Tests of a fleet on several hosts, whose network and processes fail."""
