@@ -4,13 +4,19 @@ A failed model request is retried, or sent to another of `models`, as the ladder
 model as a retry that tells it what was wrong and what to avoid. With `partial=True` a run that still fails returns a
 result whose output says PARTIAL, the reason, and the tool results so far. Give the provider's client `max_retries=0`:
 retries need one owner.
+
+In a workflow of a durable engine (Temporal, DBOS, Prefect), waits and times are the engine's, chance follows from the run's
+id, and nothing depends on this process: a replay decides the same. Events then go to no journal, since a replay would write
+them again: the engine's history has them.
 """
 
 from __future__ import annotations
 
-import asyncio
+from copy import copy
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+from pydantic_ai._agent_graph import _agent_graph_sleep  # the engine's sleep; a public name does not exist
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelRetry, RetryModelRequest, UserError
 from pydantic_ai.run import AgentRunResult
@@ -35,6 +41,33 @@ if TYPE_CHECKING:
 _MAX_TRACKED_RUNS = 1_000
 
 
+class _WorkflowRecovery(ExternalRecovery):
+    """Recovery in the workflow of a durable engine: a replay sees the same time and chance."""
+
+    def __init__(self, policy: Policy | str, name: str, at: float, request: Request | None = None) -> None:
+        self.at = at
+        chance = Random(name).random  # noqa: S311  # spreads waits; protects nothing
+        super().__init__(
+            policy, request=request, incident_id=name, retry_budget=None, now=lambda: self.at, jitter=chance
+        )
+
+
+def _name(ctx: Any) -> str:
+    return f"{ctx.run_id}/{ctx.run_step}"
+
+
+async def _engine_time(ctx: Any) -> float | None:
+    """Return the time in the workflow of a durable engine, the same on a replay; None outside of a workflow."""
+    root = ctx.root_capability
+    if root is None:
+        return None
+    clock = root.get_run_clock()
+    at = (
+        clock() if clock is not None else await root.get_run_start_time(str(ctx.run_id))
+    )  # records the time of the call
+    return None if at is None else float(at.timestamp())
+
+
 class PydanticAIRecovery(AbstractCapability[Any]):
     """Recovery of one agent. `models` maps the model names of the policy's fallback rungs to models."""
 
@@ -51,20 +84,31 @@ class PydanticAIRecovery(AbstractCapability[Any]):
         self._monitors: dict[str, SessionMonitor] = {}
         self._tool_results: dict[str, list[str]] = {}
 
+    async def for_run(self, ctx: Any) -> PydanticAIRecovery:  # noqa: ARG002  # signature of the framework
+        """Return a capability with the state of one run: a replay in the same process starts afresh."""
+        fresh = copy(self)
+        fresh._recoveries, fresh._monitors, fresh._tool_results = {}, {}, {}  # noqa: SLF001  # of this class
+        return fresh
+
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
         """Retry the request, switch to another model, or raise the error."""
         key = (str(ctx.run_id), int(ctx.run_step))
         if len(self._recoveries) >= _MAX_TRACKED_RUNS:
             self._recoveries.clear()
+        at = await _engine_time(ctx)
         recovery = self._recoveries.get(key)
         if recovery is None:
-            name = str(getattr(request_context.model, "model_name", ""))
-            recovery = self._recoveries[key] = ExternalRecovery(
-                self.policy, request=Request(model=name), journal=self.journal
+            request = Request(model=str(getattr(request_context.model, "model_name", "")))
+            recovery = self._recoveries[key] = (
+                ExternalRecovery(self.policy, request=request, journal=self.journal)
+                if at is None
+                else _WorkflowRecovery(self.policy, _name(ctx), at, request)
             )
+        if isinstance(recovery, _WorkflowRecovery) and at is not None:
+            recovery.at = at
         decision = recovery.failed(error)
         if isinstance(decision, Repeat):
-            await asyncio.sleep(decision.wait)
+            await _agent_graph_sleep(decision.wait)
             raise RetryModelRequest from error
         if isinstance(decision, HandOver) and decision.model in self.models:
             raise RetryModelRequest(model=self.models[decision.model]) from error
@@ -87,7 +131,8 @@ class PydanticAIRecovery(AbstractCapability[Any]):
         finding = monitor.check(Step(call.tool_name, args, "", str(error) or type(error).__name__))
         looping = finding is not None and finding.is_new_stage
         failure = finding.failure if finding is not None and looping else classify(_evidence(error, call.tool_name))
-        recovery = ExternalRecovery(session_policy())
+        at, policy = await _engine_time(ctx), session_policy()
+        recovery = ExternalRecovery(policy) if at is None else _WorkflowRecovery(policy, _name(ctx), at)
         raise ModelRetry(without_task(recovery.change_request(recovery.failed(failure)))) from error
 
     async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:  # noqa: ARG002  # signature of the framework

@@ -44,6 +44,7 @@ def is_decision(error: BaseException) -> bool:
 def as_application_error(error: Exception, reports: Mapping[str, Any]) -> ApplicationError:
     """Return the error of a failed activity, classified. What a plugin that wrapped it decided stays."""
     encoded = failure_to_json(error)
+    encoded["evidence"]["stack"] = ""  # Temporal has the stack traces, and its server cuts a large failure
     failure = record_from_json(Failure, encoded)
     wrapper = error if isinstance(error, ApplicationError) else None
     repeats = not _is_final(error) and (failure.retryable or failure.kind is Kind.UNKNOWN)
