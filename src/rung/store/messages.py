@@ -1,7 +1,8 @@
 """Messages by topic, from operators and other processes to waiting recoveries: the last one per topic counts.
 
 Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`, `reference/CALLER/ID`,
-`usage/SESSION`, `shared/FLEET`, `call/SESSION/INCIDENT`, `replay/INCIDENT`, `rerun/INCIDENT`, `replayer/HOLDER`, `executor/ID`, `executor-drain/ID`.
+`usage/SESSION`, `shared/FLEET`, `call/SESSION/INCIDENT`, `replay/INCIDENT`, `rerun/INCIDENT`, `replayer/HOLDER`, `executor/ID`, `executor-drain/ID`,
+`notice/ITEM`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 import threading
 import time
 from contextlib import suppress
@@ -22,6 +23,7 @@ from rung.service.routes.incidents import asks
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
 from rung.service.webhook import check_webhook, post_webhook
 from rung.store.crew import board
+from rung.store.fleet.notices import NoticeState, claim_notice, settle_notice
 from rung.store.queries import groups as grouped
 from rung.store.queries.inbox import blocked_incidents, parked_incidents
 from rung.store.queries.listing import crashes
@@ -141,11 +143,12 @@ def _item(key: str, kind: str, at: float, title: str, detail: str, project: str,
 
 
 class WebhookNotifier:
-    """Notifies the webhook once of each item that appears while the service runs."""
+    """Notifies the webhook once of each item that appears while the service runs; of several services, one does."""
 
     def __init__(self, context: AppContext, address: str) -> None:
         self._context = context
         self._dashboard_url = address
+        self._name = secrets.token_hex(8)  # among the services that share the journal
         self._trouble = ""
         self._notified: set[str] = set()
         self._stopped = threading.Event()
@@ -174,8 +177,21 @@ class WebhookNotifier:
         for item in inbox_items(self._context):
             if item.id in self._notified:
                 continue
-            if webhook:
-                link = f" <{self._dashboard_url}#/inbox|Open>"
-                text = f"*{item.title}*\n{item.detail[:500]}\n{link}"
-                post_webhook(webhook, json.dumps({"text": text}).encode(), self._context.webhook_hosts)
-            self._notified.add(item.id)
+            if not webhook or self._send(webhook, item):
+                self._notified.add(item.id)
+
+    def _send(self, webhook: str, item: InboxItem) -> bool:
+        """Notify of an item, unless another service did; False while another one is about to."""
+        journal = self._context.journal
+        state = claim_notice(journal, item.id, self._name)
+        if state is not NoticeState.MINE:
+            return state is NoticeState.SENT
+        link = f" <{self._dashboard_url}#/inbox|Open>"
+        text = f"*{item.title}*\n{item.detail[:500]}\n{link}"
+        try:
+            post_webhook(webhook, json.dumps({"text": text}).encode(), self._context.webhook_hosts)
+        except BaseException:
+            settle_notice(journal, item.id, self._name, sent=False)
+            raise
+        settle_notice(journal, item.id, self._name, sent=True)
+        return True
