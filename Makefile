@@ -122,6 +122,11 @@ $(VENV)/temporal-server/.ready: requirements/temporal-server.txt | $(VENV)/.read
 	@$(call environment,$(VENV)/temporal-server,$<)
 	@touch $@
 
+# Temporal's plugin for OpenAI Agents needs an older openai-agents than the SDK tests. Rung itself is found by its path.
+$(VENV)/temporal-openai-agents/.ready: requirements/temporal-openai-agents.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/temporal-openai-agents,$<)
+	@touch $@
+
 # Other gateways and agents for comparison, each in its own environment. The gate does not need them.
 $(VENV)/litellm/.ready: requirements/litellm.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/litellm,$<)
@@ -139,7 +144,7 @@ LOCKS := bench/clients/locks
 PYTHON_CLIENTS := $(patsubst $(LOCKS)/%.txt,%,$(wildcard $(LOCKS)/*.txt))
 NODE_CLIENTS := $(patsubst $(LOCKS)/%/package-lock.json,%,$(wildcard $(LOCKS)/*/package-lock.json))
 # Of these, the gate needs the ones that Rung's own environment does not have, and Temporal's server.
-GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready $(VENV)/temporal-server/.ready
+GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready $(VENV)/temporal-server/.ready $(VENV)/temporal-openai-agents/.ready
 
 $(VENV)/clients/node/.ready: requirements/node.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/clients/node,$<)
