@@ -164,6 +164,23 @@ def test_a_fleet_needs_postgresql(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_role_that_may_not_create_the_schema_is_told_who_may(postgres_url: str, role: str) -> None:
+    """On a database that nobody prepared, or that has an older schema, commands of the application role name `init`."""
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(f'CREATE ROLE "{role}" LOGIN')
+    theirs = _as_role(postgres_url, role)
+    words = (("init", "--url", theirs), ("status", "--journal", theirs))
+    for each in words:
+        said = fleet(*each, code=2).output
+        assert "permission denied for database" in said
+        assert said.endswith("its owner does, with `rung fleet init`\n")
+    fleet("init", "--url", postgres_url, "--role", role)
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("UPDATE rung_schema SET version = version - 1")
+    for each in words:
+        assert fleet(*each, code=2).output.endswith("its owner does, with `rung fleet init`\n")
+
+
 _WORKFLOW = """
 import sys
 from dbos import DBOS

@@ -23,6 +23,7 @@ MAX_IDLE_READERS: Final = 4  # kept open for the next query
 ADVISORY_LOCK_ID: Final = (
     0x52554E47  # "RUNG": first half of the advisory lock's key; the second is a hash of the schema
 )
+INSUFFICIENT_PRIVILEGE: Final = "42501"  # SQLSTATE
 SQL_TYPES: Final = {
     "strict": "",
     "real": "DOUBLE PRECISION",
@@ -112,12 +113,24 @@ class PostgresBackend:
         raw.adapters.register_loader("numeric", _number_loader())
         raw.execute(f"SET search_path TO {self.schema}; {self._writer_settings if write else READER_SETTINGS}")
         if write:
-            self._ensure_schema(connection)
-            migrate(connection, self.url, SQL_TYPES)
+            self._migrate(connection)
         elif schema_version(connection) == 0:
             raise StoreError(f"{self.url}: there is no journal yet (schema {self.schema})")
         else:
             check_version(connection, self.url)
+
+    def _migrate(self, connection: PostgresConnection) -> None:
+        """Create or migrate the schema; a role without the right to is told who has it."""
+        try:
+            self._ensure_schema(connection)
+            migrate(connection, self.url, SQL_TYPES)
+        except StoreUnavailable as error:
+            if getattr(error.__cause__, "sqlstate", "") != INSUFFICIENT_PRIVILEGE:
+                raise
+            raise StoreError(
+                f"{self.url}: {error}; this role may not create or migrate the schema {self.schema}:"
+                " its owner does, with `rung fleet init`"
+            ) from None
 
     def _ensure_schema(self, connection: PostgresConnection) -> None:
         """Create the schema when it is missing. IF NOT EXISTS alone needs the CREATE right even when it exists."""
@@ -267,7 +280,11 @@ def _to_store_error(error: Exception) -> Exception:
 
     state = getattr(error, "sqlstate", None) or ""
     is_transient = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state.startswith("54")
-    return StoreUnavailable(_one_line(error)) if is_transient or state in {"25006", "25P03", "42501"} else error
+    return (
+        StoreUnavailable(_one_line(error))
+        if is_transient or state in {"25006", "25P03", INSUFFICIENT_PRIVILEGE}
+        else error
+    )
 
 
 def _one_line(error: Exception) -> str:
