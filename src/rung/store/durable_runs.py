@@ -83,8 +83,14 @@ class DurableRunStore:
     """Durable runs of a journal."""
 
     def __init__(
-        self, journal: DurableEventLog, *, lease: float = LEASE_SECONDS, now: Callable[[], float] = time.time
+        self,
+        journal: DurableEventLog,
+        *,
+        lease: float = LEASE_SECONDS,
+        now: Callable[[], float] = time.time,
+        owner: Callable[[], str] = lambda: current_owner().text(),
     ) -> None:
+        self.owner = owner
         self.journal = journal
         self.key = journal.key
         self.lease = lease
@@ -92,14 +98,21 @@ class DurableRunStore:
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
         """Become the owner of a new or abandoned run; raise RunOwnedElsewhere when a live process owns it."""
-        mine = current_owner().text()
+        mine = self.owner()
         encoded = self._encoded_arguments(run, task, arguments)
 
+        epoch = 0
+
         def work(connection: BackendConnection) -> tuple[int, str, str, int]:
-            return self._claim(connection, run, task, encoded, mine)
+            nonlocal epoch
+            claimed = self._claim(connection, run, task, encoded, mine)
+            epoch = claimed[0]
+            return claimed
 
         def present(connection: BackendConnection) -> bool:
-            return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND owner = ?", (run, mine)))
+            """An earlier claim of this process is another epoch, which somebody else may get."""
+            found = connection.execute("SELECT 1 FROM run WHERE id = ? AND owner = ? AND epoch = ?", (run, mine, epoch))
+            return bool(found)
 
         epoch, state, result, idle = self.journal.write(work, present).result()
         done = self._result(run, result) if state == "done" else None
@@ -156,7 +169,7 @@ class DurableRunStore:
         """Become the owner of the oldest run of these tasks that no live process owns; None when there is none."""
         if not tasks:
             return None
-        mine = current_owner().text()
+        mine = self.owner()
 
         def work(connection: BackendConnection) -> tuple[str, str, str, int, int] | None:
             found = self._find_claimable(connection, tasks)
@@ -330,7 +343,11 @@ class DurableRunLease:
             )
 
         def present(connection: BackendConnection) -> bool:
-            return bool(connection.execute("SELECT 1 FROM run WHERE id = ? AND state = 'done'", (self.run,)))
+            """Another end of the run, as by a cancellation, has another epoch."""
+            ended = connection.execute(
+                "SELECT 1 FROM run WHERE id = ? AND epoch = ? AND state = 'done'", (self.run, self.epoch)
+            )
+            return bool(ended)
 
         self.runs.journal.write(work, present).result()
         self.done = json.loads(plain)

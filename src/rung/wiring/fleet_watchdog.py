@@ -82,14 +82,17 @@ class FleetWatchdog:
         """Hand over the runs of executors that are dead now. Return how many."""
         now = await asyncio.to_thread(time_of, self._journal)
         since = self._observe(now)
+        in_hand = (
+            await self._engine.runs_in_hand()
+        )  # before the heartbeats: a run begun after them is a live executor's
         listed = await asyncio.to_thread(lambda: executors(self._journal, observed_since=since))
-        in_hand = await self._engine.runs_in_hand()
         count = 0
         for executor in listed:
             if executor.health is ExecutorHealth.DEAD and executor.engine == "dbos":
-                count += await self._hand_over(executor.id, in_hand.get(executor.id, []), executor)
+                death = f"{executor.id} {executor.heartbeat}"
+                count += await self._hand_over(executor.id, in_hand.get(executor.id, []), death, executor)
         for name in self._long_unknown({executor.id for executor in listed}, set(in_hand), now):
-            count += await self._hand_over(name, in_hand[name], None)
+            count += await self._hand_over(name, in_hand[name], f"{name} {self._unknown[name]}")
         return count
 
     def _observe(self, now: float) -> float:
@@ -97,6 +100,7 @@ class FleetWatchdog:
         read = self._monotonic()
         if self._observed_since is None or read - self._last_read > MAX_GAP_POLLS * beat_interval(self._lease):
             self._observed_since = now
+            self._unknown = {}
         self._last_read = read
         return self._observed_since
 
@@ -106,20 +110,26 @@ class FleetWatchdog:
         self._unknown = {name: self._unknown.get(name, now) for name in unknown}
         return sorted(name for name, since in self._unknown.items() if now - since > self._lease)
 
-    async def _hand_over(self, name: str, runs: list[str], executor: Executor | None) -> int:
-        if not await asyncio.to_thread(claim_takeover, self._journal, name, self._name, self._lease):
-            return 0  # another watchdog is at it
-        still = set((await self._engine.runs_in_hand()).get(name, []))  # it may have done it already
-        for run in sorted(still.intersection(runs)):
-            await self._hand_over_run(run, name)
+    async def _hand_over(self, name: str, runs: list[str], death: str, executor: Executor | None = None) -> int:
+        """Hand over runs one by one, each under a fresh claim: a watchdog that hangs in between may be late.
+
+        Then another one has handed them over, and they are a living executor's.
+        """
+        count = 0
+        for run in sorted(runs):
+            if not await asyncio.to_thread(claim_takeover, self._journal, name, self._name, self._lease):
+                return count  # another watchdog is at it
+            if run in (await self._engine.runs_in_hand()).get(name, []):
+                await self._hand_over_run(run, name, death)
+                count += 1
         if executor is not None:
             await asyncio.to_thread(forget, self._journal, executor)
-        await asyncio.to_thread(release_takeover, self._journal, name)
-        return len(still)
+        await asyncio.to_thread(release_takeover, self._journal, name, self._name)
+        return count
 
-    async def _hand_over_run(self, run: str, name: str) -> None:
+    async def _hand_over_run(self, run: str, name: str, death: str) -> None:
         steps = await self._engine.step_count(run)
-        if await asyncio.to_thread(count_takeover, self._journal, run, steps) > MAX_TAKEOVERS:
+        if await asyncio.to_thread(count_takeover, self._journal, run, steps, death) > MAX_TAKEOVERS:
             self._report(f"run {run}: ended partial: {ENDED_REASON}")
             await self._engine.end_partial(run, ENDED_REASON)
             return

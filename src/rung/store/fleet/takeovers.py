@@ -1,7 +1,7 @@
 """Takeovers of runs whose executor died: one watchdog at a time hands over, and a run that kills its executors ends.
 
 `takeover-claim/EXECUTOR` names the watchdog that is handing over an executor's runs, until a time on the database's clock.
-`takeover/RUN` counts the takeovers of a run since its last new step.
+`takeover/RUN` counts the takeovers of a run since its last new step, and names the death that was counted last.
 """
 
 from __future__ import annotations
@@ -23,43 +23,57 @@ _PUT: Final = (
 def claim_takeover(
     journal: Database, executor_id: str, watchdog: str, seconds: float, now: float | None = None
 ) -> bool:
-    """Become the one watchdog that hands over the runs of a dead executor, for `seconds`."""
+    """Become, or remain, the one watchdog that hands over the runs of a dead executor, for `seconds`."""
     topic = f"takeover-claim/{executor_id}"
+    until = 0.0
 
     def work(connection: BackendConnection) -> bool:
+        nonlocal until
         at = time_in(connection, now)
         claim = _body(connection, topic)
         if claim is not None and claim["by"] != watchdog and claim["until"] > at:
             return False
-        connection.execute(_PUT, (topic, json.dumps({"by": watchdog, "until": at + seconds}), at))
+        until = at + seconds
+        connection.execute(_PUT, (topic, json.dumps({"by": watchdog, "until": until}), at))
         return True
 
     def present(connection: BackendConnection) -> bool:
-        claim = _body(connection, topic)
-        return claim is not None and claim["by"] == watchdog
+        return _body(connection, topic) == {"by": watchdog, "until": until}  # not an older claim of its own
 
     return journal.write(work, present).result()
 
 
-def release_takeover(journal: Database, executor_id: str) -> None:
-    """Remove the claim on an executor whose runs were handed over."""
+def release_takeover(journal: Database, executor_id: str, watchdog: str) -> None:
+    """Remove a watchdog's claim on an executor whose runs were handed over; the claim of another one stays."""
     topic = f"takeover-claim/{executor_id}"
-    journal.write(
-        lambda connection: connection.execute("DELETE FROM message WHERE topic = ?", (topic,)), lambda _: True
-    ).result()
+
+    def work(connection: BackendConnection) -> None:
+        claim = _body(connection, topic)
+        if claim is not None and claim["by"] == watchdog:
+            connection.execute("DELETE FROM message WHERE topic = ?", (topic,))
+
+    journal.write(work, lambda _: True).result()
 
 
-def count_takeover(journal: Database, run: str, steps: int, now: float | None = None) -> int:
-    """Count a takeover of a run that has recorded this many steps. Return how many there were without a new one."""
+def count_takeover(journal: Database, run: str, steps: int, death: str, now: float | None = None) -> int:
+    """Count a takeover of a run that has recorded this many steps. Return how many there were without a new one.
+
+    `death` names the death of the executor. It counts once, however often it is told: a watchdog may die before it has
+    handed over the run, or get no answer, and the next one tells it again.
+    """
     topic = f"takeover/{run}"
 
     def work(connection: BackendConnection) -> int:
         before = _body(connection, topic)
-        count = before["count"] + 1 if before is not None and before["steps"] == steps else 1
-        connection.execute(_PUT, (topic, json.dumps({"steps": steps, "count": count}), time_in(connection, now)))
+        is_same = before is not None and before["steps"] == steps
+        count = before["count"] if before is not None and is_same else 0
+        if before is None or not is_same or before.get("death") != death:
+            count += 1
+            body = json.dumps({"steps": steps, "count": count, "death": death})
+            connection.execute(_PUT, (topic, body, time_in(connection, now)))
         return int(count)
 
-    return journal.write(work, lambda _: False).result()  # counted twice at worst: the run ends a takeover earlier
+    return journal.write(work, lambda _: False).result()
 
 
 def _body(connection: BackendConnection, topic: str) -> dict[str, Any] | None:
