@@ -42,9 +42,9 @@ class EngineFleet:
     def engine_name(self) -> str:
         return self.name if self.name in {"dbos", "temporal"} else "embedded"
 
-    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start a worker process, and wait until it says that it is ready."""
-        command = [*RUNG, "fleet", "worker", "--import", "tests.engines.sample_tasks"]
+    def start_worker(self, *options: str, module: str = "tests.engines.sample_tasks") -> subprocess.Popen[bytes]:
+        """Start a worker process."""
+        command = [*RUNG, "fleet", "worker", "--import", module]
         command += ["--engine", self.engine_name, "--url", self.url, "--lease", str(LEASE_SECONDS), *options]
         environment = _environment()
         environment["RUNG_JOURNAL"] = self.url if self.name != "temporal" else str(Path(self.folder, "journal.db"))

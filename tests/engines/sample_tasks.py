@@ -90,6 +90,7 @@ async def uncaught(folder: str) -> None:
 async def sleeper(folder: str, seconds: float) -> str:
     """A durable timer between two steps."""
     await rung.durable.step("before", work, folder, "before")
+    await rung.durable.step("armed", work, folder, "armed")
     await rung.durable.sleep("nap", seconds)
     return str(await rung.durable.step("after", work, folder, "after"))
 

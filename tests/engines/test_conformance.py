@@ -80,7 +80,7 @@ def test_a_timer_keeps_its_time_over_a_crash(engine_fleet: EngineFleet) -> None:
     """A worker that dies during a sleep: the next one waits only until the time that was recorded first."""
     engine_fleet.start_worker()
     run = engine_fleet.submit("sleeper", folder=engine_fleet.folder, seconds=1.0)
-    engine_fleet.kill(engine_fleet.until_logged("end before"))
+    engine_fleet.kill(engine_fleet.until_logged("end armed"))
     engine_fleet.start_worker()
     assert engine_fleet.result(run) == "after done"
     assert sum(line.startswith("end before") for line in engine_fleet.log()) == 1

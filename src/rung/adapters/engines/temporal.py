@@ -47,6 +47,8 @@ NAMESPACE: Final = "default"
 LEASE_SECONDS: Final = 30.0  # after which an activity without a heartbeat counts as dead
 MAX_DEATHS: Final = 4  # of workers in one step: the first, and three that took it over
 _NO_LIMIT: Final = timedelta(days=3_650)
+_TASK_TIMEOUT: Final = timedelta(seconds=5)  # of the code between two steps, after which another worker runs it
+_worker_lease = LEASE_SECONDS  # timeouts may differ between workers: a replay does not compare them
 _STATES: Final = {
     WorkflowExecutionStatus.RUNNING: RunState.RUNNING,
     WorkflowExecutionStatus.CANCELED: RunState.CANCELLED,
@@ -61,9 +63,9 @@ class WorkersDied(BaseException):
 class TemporalTask:
     """Running task as a Temporal workflow."""
 
-    def __init__(self, messages: dict[str, Any], lease: float) -> None:
+    def __init__(self, messages: dict[str, Any]) -> None:
         self.id = workflow.info().workflow_id
-        self._messages, self._lease = messages, lease
+        self._messages = messages
         self._ended: dict[str, Any] = {}
 
     async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -96,7 +98,7 @@ class TemporalTask:
                 args=arguments,
                 summary=key,
                 start_to_close_timeout=_NO_LIMIT,
-                heartbeat_timeout=timedelta(seconds=self._lease),
+                heartbeat_timeout=timedelta(seconds=_worker_lease),
                 retry_policy=RetryPolicy(maximum_attempts=MAX_DEATHS, initial_interval=timedelta(milliseconds=100)),
                 cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
             )
@@ -116,10 +118,10 @@ class TaskWorkflow:
         self._messages: dict[str, Any] = {}
 
     @workflow.run
-    async def run(self, task: str, arguments: dict[str, Any], lease: float) -> dict[str, Any]:
+    async def run(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run a task to its end."""
         try:
-            return await run_registered(TemporalTask(self._messages, lease), task, arguments)
+            return await run_registered(TemporalTask(self._messages), task, arguments)
         except WorkersDied as error:
             return {"status": "partial", "reason": f"the run was taken over three times without progress: {error}"}
 
@@ -213,11 +215,12 @@ class TemporalEngine:
         try:
             await (await self.client()).start_workflow(
                 WORKFLOW,
-                args=[task, dict(arguments), self._lease],
+                args=[task, dict(arguments)],
                 id=run,
                 task_queue=queue_of(task),
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                task_timeout=_TASK_TIMEOUT,
                 static_summary=task,
             )
         except WorkflowAlreadyStartedError:
@@ -278,7 +281,9 @@ class TemporalEngine:
 
     async def work(self, stop: asyncio.Event, *, concurrency: int = 8) -> None:
         """Run the workflows of the tasks that are registered here. `concurrency` is the number of steps for each task."""
+        global _worker_lease  # noqa: PLW0603  # of this process: a workflow has no other way to know its worker's settings
         check_tasks()
+        _worker_lease = self._lease
         client = await self.client()
         workers = [
             Worker(
@@ -288,6 +293,9 @@ class TemporalEngine:
                 activities=[run_step, run_attempt],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 max_concurrent_activities=concurrency,
+                # The server hands steps to the open polls of a hung worker, too: each is lost until its heartbeat is missed.
+                max_concurrent_activity_task_polls=1,
+                max_concurrent_workflow_task_polls=2,
                 graceful_shutdown_timeout=_NO_LIMIT,
                 sticky_queue_schedule_to_start_timeout=timedelta(seconds=min(self._lease, 10.0)),
                 max_heartbeat_throttle_interval=timedelta(seconds=self._lease / 3),
