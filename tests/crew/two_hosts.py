@@ -75,22 +75,11 @@ def two_hosts() -> Iterator[tuple[Host, Host, str]]:
         for host in hosts:
             host.set_up()
         with postgres.server(listen_addresses=", ".join(host.gateway for host in hosts)) as server:
-            _allow_network(server)
+            postgres.allow_network(server, f"{NETWORK}.0.0/16")
             yield *hosts, server
     finally:
         for host in hosts:
             host.tear_down()
-
-
-def _allow_network(server: str) -> None:
-    import psycopg
-
-    with psycopg.connect(server, autocommit=True) as connection:
-        row = connection.execute("SHOW hba_file").fetchone()
-        assert row is not None
-        with open(row[0], "a") as rules:  # noqa: PTH123  # a file of the server
-            rules.write(f"host all all {NETWORK}.0.0/16 trust\n")
-        connection.execute("SELECT pg_reload_conf()")
 
 
 def _ip(*words: str) -> None:

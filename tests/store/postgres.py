@@ -100,6 +100,16 @@ def _watchman(user: pwd.struct_passwd | None, stop: str, home: Path) -> subproce
     return subprocess.Popen(["sh", "-c", script], cwd="/", stdin=subprocess.PIPE, start_new_session=True, **_as(user))
 
 
+def allow_network(url: str, network: str) -> None:
+    """Let clients with an address of this network connect to the server of this URL without a password."""
+    import psycopg
+
+    with (_home(url) / "data" / "pg_hba.conf").open("a") as rules:
+        rules.write(f"host all all {network} trust\n")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_reload_conf()")
+
+
 def restart(url: str) -> None:
     """Stop the server of this URL immediately, like a crash, and start it again."""
     with outage(url):

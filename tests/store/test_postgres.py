@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -15,6 +17,7 @@ import pytest
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.store import open_journal
 from rung.store.backends.postgres import PostgresBackend
+from rung.store.durable_runs import LEASE_SECONDS
 from tests.store import postgres as real
 from tests.store.stories import failed, opened, succeeded
 
@@ -216,3 +219,17 @@ def test_server_restarts(tmp_path: Path) -> None:
             assert {name for name, _ in found} >= set(kept)
             assert dict(found) == {f"i{number}": 2 for number in range(400)}
             assert journal.read("SELECT sum(n) FROM by_hour") == [(400,)]
+
+
+def test_a_writer_that_hangs_in_mid_transaction(postgres_url: str) -> None:
+    """A host that hangs or is cut off in mid-transaction blocks all writers, but not until the leases of their runs end."""
+    with open_journal(postgres_url) as journal:
+        lease, claimed_until = journal.runs.claim("run", "task"), time.time() + LEASE_SECONDS
+        hanging = PostgresBackend(postgres_url).connect(write=True)
+        hanging.begin()
+        while True:
+            with suppress(StoreUnavailable):
+                lease.renew()
+                break
+        assert time.time() < claimed_until, "the lease ended: any other process could have claimed the run"
+        hanging.close()

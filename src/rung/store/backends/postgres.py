@@ -39,8 +39,11 @@ CONNECT_DEFAULTS: Final[Mapping[str, Any]] = {
     "tcp_user_timeout": 60_000,
     "fallback_application_name": "rung",
 }
+# A client that hangs or is cut off in mid-transaction blocks all other writers. The server ends its session long before the
+# leases of runs expire, which nobody can renew meanwhile.
+MAX_IDLE_IN_TRANSACTION_SECONDS: Final = 5
 WRITER_SETTINGS: Final = (
-    "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '60s';"  # a hanging client must not block all others
+    f"SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '{MAX_IDLE_IN_TRANSACTION_SECONDS}s';"
     " SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
 READER_SETTINGS: Final = "SET default_transaction_read_only = on; SET statement_timeout = '30s'"
