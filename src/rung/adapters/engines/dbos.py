@@ -33,6 +33,7 @@ APPLICATION_VERSION: Final = "rung-1"  # of the steps that this module records, 
 WORKFLOW: Final = "rung.run"
 QUEUE_POLL_SECONDS: Final = 0.1
 RESULT_POLL_SECONDS: Final = 0.1
+MAX_IDLE_IN_TRANSACTION_SECONDS: Final = 5.0  # locks of a host that was cut off would keep its runs from others
 FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
 ENDED_AS: Final = "rung_ended_as"  # attributes of a workflow that a watchdog ended
 REASON: Final = "rung_reason"
@@ -126,6 +127,7 @@ class DbosEngine:
                 dbos_system_schema=self._schema,
                 serializer=JsonSerializer(),
                 lazy=True,
+                sys_db_idle_transaction_timeout_sec=MAX_IDLE_IN_TRANSACTION_SECONDS,
             )
         return self._client
 
@@ -210,6 +212,7 @@ class DbosEngine:
             "run_migrations": False,
             "log_level": "WARNING",
             "notification_listener_polling_interval_sec": QUEUE_POLL_SECONDS,
+            "sys_db_idle_transaction_timeout_sec": MAX_IDLE_IN_TRANSACTION_SECONDS,
         }
         DBOS(config=config)
         DBOS.listen_queues(queues)
@@ -246,8 +249,11 @@ class DbosEngine:
         return len(await (await self.client()).list_workflow_steps_async(run))
 
     async def take_over(self, run: str) -> None:
-        """Queue a run of a dead executor again, for any worker that has its task."""
-        task = str(((await self._status(run)).attributes or {}).get("task", ""))
+        """Queue a run of a dead executor again, for any worker that has its task. DBOS would also revive a cancelled one."""
+        status = await self._status(run)
+        if status.status != "PENDING":
+            return
+        task = str((status.attributes or {}).get("task", ""))
         await (await self.client()).resume_workflows_async([run], queue_name=queue_of(task))
 
     async def end_partial(self, run: str, reason: str) -> None:
