@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: bench-fleet storm-engines cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -132,7 +132,7 @@ $(VENV)/litellm/.ready: requirements/litellm.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/litellm,$<)
 	@touch $@
 
-$(VENV)/portkey/.ready $(VENV)/agents/.ready: $(VENV)/%/.ready: bench/peers/%/package-lock.json | $(VENV)/.ready
+$(VENV)/portkey/.ready $(VENV)/agents/.ready $(VENV)/restate/.ready: $(VENV)/%/.ready: bench/peers/%/package-lock.json | $(VENV)/.ready
 	@command -v npm >/dev/null || { echo "make: need npm"; exit 1; }
 	@echo "setting up $(VENV)/$*"
 	@mkdir -p $(@D) && cp bench/peers/$*/package.json $< $(@D)
@@ -144,7 +144,7 @@ LOCKS := bench/clients/locks
 PYTHON_CLIENTS := $(patsubst $(LOCKS)/%.txt,%,$(wildcard $(LOCKS)/*.txt))
 NODE_CLIENTS := $(patsubst $(LOCKS)/%/package-lock.json,%,$(wildcard $(LOCKS)/*/package-lock.json))
 # Of these, the gate needs the ones that Rung's own environment does not have, and Temporal's server.
-GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready $(VENV)/temporal-server/.ready $(VENV)/temporal-openai-agents/.ready
+GATE_CLIENTS := $(VENV)/clients/codex/.ready $(VENV)/clients/vercel/.ready $(VENV)/temporal-server/.ready $(VENV)/temporal-openai-agents/.ready $(VENV)/restate/.ready
 
 $(VENV)/clients/node/.ready: requirements/node.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/clients/node,$<)
@@ -239,6 +239,12 @@ bench-translation: $(VENV)/.ready  ## measure the CPU time of a translated call 
 
 incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; half an hour; INCIDENTS="--sample 10" is quicker
 	@$(BIN)/python -m bench.incidents $(INCIDENTS)
+
+bench-fleet: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## measure durable engines: steps per second, latency, takeover; ours beside bare DBOS and Temporal; ten minutes; FLEET="--rounds 1 --workers 1" is quicker
+	@$(BIN)/python -m bench.fleet.engines $(FLEET)
+
+storm-engines: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## test all durable engines with a kill at the start of every step
+	@RUNG_STORM=1 $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/engines
 
 bench-crew: $(VENV)/.ready  ## measure a conductor with 10,000 tasks and 500 workers: CPU time, detection of silent workers; two minutes
 	@$(BIN)/python -m bench.crew.scale $(CREW)

@@ -25,6 +25,7 @@ LOCKS: Final = {
     "requirements/litellm.txt": ("--group", "litellm"),
     "requirements/node.txt": ("--group", "node"),
     "requirements/temporal-server.txt": ("--group", "temporal-server"),
+    "requirements/temporal-openai-agents.txt": ("--group", "temporal-openai-agents"),
     # Each client of `make clients` has an environment of its own.
     **{
         f"bench/clients/locks/{path.stem}.txt": (str(path.relative_to(ROOT)),)

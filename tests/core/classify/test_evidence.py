@@ -573,3 +573,11 @@ def test_secrets_are_cut_everywhere() -> None:
     assert key not in repr(without_secrets(dirty))
     clean = Evidence(text="bad", code="c", stack="line", headers={"server": "x"})
     assert without_secrets(clean) is clean
+
+
+@pytest.mark.parametrize("name", ["retry-after", "Retry-After", "RETRY-AFTER"])
+def test_headers_of_an_attempt_error_are_read_in_any_case(name: str) -> None:
+    """The wait in the headers that an attempt gives is read, as that of a response is."""
+    failure = classify(AttemptError("slow down", status=429, headers={name: "7200"}))
+    assert failure.retry_after == 7_200
+    assert classify(AttemptError("slow down", headers={name: "7"}, retry_after=3.0)).evidence.retry_after == 3

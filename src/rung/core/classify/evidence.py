@@ -181,7 +181,7 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     if attached is None and isinstance(error, AttemptError):
         attached = attribute(error, "evidence")
     if isinstance(attached, Evidence):
-        return attached
+        return _with_wait(attached) if attached.headers else attached
     if isinstance(error, CircuitOpenError):
         return Evidence(text=str(error), code=CIRCUIT_OPEN, finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
     if isinstance(error, AttemptStalled):
@@ -189,6 +189,13 @@ def carried_evidence(error: BaseException) -> Evidence | None:
     if isinstance(error, AttemptTimeout):
         return Evidence(text=str(error), exceptions=(TIMEOUT_NAME, "TimeoutError"), phase=Phase.LIMIT)
     return None
+
+
+def _with_wait(evidence: Evidence) -> Evidence:
+    """Return the evidence with the headers as those of a response are read: any case, and the wait that they ask for."""
+    headers = diagnostic_headers(evidence.headers)
+    wait = wait_in_headers(headers) if evidence.retry_after is None else evidence.retry_after
+    return evidence._replace(headers=headers, retry_after=wait)
 
 
 def _cause_chain(error: BaseException) -> list[BaseException]:
