@@ -135,7 +135,8 @@ def _embedded_queues(journal: Readable, at: float) -> list[Queue]:
 def _engine_queues(alive: Iterable[Executor]) -> Iterator[Queue]:
     """Yield the queues of other engines, whose workers report them in their heartbeats; the latest report counts."""
     latest: dict[tuple[str, str], Queue] = {}
-    for executor in sorted(alive, key=lambda each: each.heartbeat):
+    others = [each for each in alive if each.engine != "embedded"]  # its queues are in the journal
+    for executor in sorted(others, key=lambda each: each.heartbeat):
         for queue in executor.detail.get("queues") or ():
             if isinstance(queue, dict) and "name" in queue:
                 waiting, lag = int(queue.get("waiting") or 0), float(queue.get("lag") or 0.0)
