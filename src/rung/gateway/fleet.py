@@ -57,6 +57,7 @@ class GatewayFleet:
         self._rates: dict[str, SharedRate] = {}  # by key hash, also of keys without a rate now
         self._exchanged, self._wanted = asyncio.Event(), asyncio.Event()
         self._adopted: set[tuple[str, str]] = set()  # keys and models that rest because others said so
+        self._news: dict[str, KeyStatus | None] = {}  # about keys, not yet told
         self.limits: SharedLimits | None = None
         budget, holder = gateway.retry_budget, f"gateway-{token_hex(8)}"
         if gateway.journal is not None and isinstance(budget, SharedRetryBudget):
@@ -85,12 +86,13 @@ class GatewayFleet:
         now = clock.now()
         self._use_rates(limits, now)
         offset = 0.0 if limits.clock_offset is None else limits.clock_offset
-        news = {name: _shifted(status, offset) for name, status in self._key_news(now)}
+        self._news |= {name: _shifted(status, offset) for name, status in self._key_news(now)}
         try:
-            view = await asyncio.to_thread(limits.send, limits.collect(now, news))
+            view = await asyncio.to_thread(limits.send, limits.collect(now, self._news))
         except Exception as error:  # noqa: BLE001  # an unavailable store must not stop requests
             limits.fail(error, clock.now())
         else:
+            self._news = {}
             limits.apply(view, clock.now())
             self._adopt_rests({name: _shifted(each, now - view.now) for name, each in view.rests.items()}, clock.now())
         self._exchanged.set()

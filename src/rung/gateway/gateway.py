@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.core.policy.breaker import BreakerSettings
 from rung.core.recovery.handover import with_enough_room
 from rung.core.recovery.stream_rules import with_accounts
@@ -178,7 +179,10 @@ class Gateway:
     def _close_journal(self, journal: Journal) -> None:
         self.fleet.leave()
         self.accounting.flush(self.clock.now())
-        self.ledger.flush(self.clock.now())
+        try:
+            self.ledger.flush(self.clock.now())
+        except (StoreError, StoreUnavailable) as error:
+            self._log(f"rung gateway: the spending of keys since the last second could not be recorded: {error}")
         journal.close()
 
     # -- for one request ---------------------------------------------------------------------------------

@@ -122,6 +122,7 @@ class SharedLimits:
             self._tell(
                 f"the fleet's journal is out of reach ({reason}): breakers, retry budget and rates are this process's own"
             )
+        self.breakers.fail()
         for rate in self.rates.values():
             rate.own(now)
         budget = self.retry_budget

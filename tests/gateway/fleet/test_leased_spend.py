@@ -128,6 +128,26 @@ def test_a_nearly_spent_limit_is_decided_by_the_journal(journals: list[Journal])
     asyncio.run(run())
 
 
+def test_a_renewal_does_not_grant_what_calls_wait_for(journals: list[Journal]) -> None:
+    """Calls that wait for the journal are decided by it, also if the slices are renewed before their turn."""
+
+    async def run() -> None:
+        one, other = (SpendLedger(journal=journal) for journal in journals[:2])
+        await begin(other, 4.0, 4.0)
+        assert one.leased is not None
+        async with one.leased.turn:
+            renewal = asyncio.create_task(one.leased.renew(time.time()))
+            await asyncio.sleep(0)
+            calls = [asyncio.create_task(begin(one, 4.0, 1.0)) for _ in range(3)]
+            await asyncio.sleep(0.01)
+        await renewal
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(answer, RequestRejected) for answer in answers)
+        assert not one.purses.reserved
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_ledgers(journals: list[Journal], seed: int) -> None:
     """Three ledgers that reserve at once, at random, spend the limit, and at most one call's estimate more."""
@@ -232,10 +252,9 @@ def test_the_slice_of_a_dead_process_is_in_doubt_and_then_free(journals: list[Jo
     """Others leave a dead process's slice alone until it can no longer come back with what it spent."""
     journal, now = journals[0], time.time()
     (limit,) = asyncio.run(SpendLedger().admit(inbound(10.0), now)).limits
-    held = {limit.id: 4.0}
     wanted = [WantedSlice(limit, 2.0, 1.0)]
-    assert lease_spend(journal, "dead", lambda: held, {}, wanted, [limit], 4.0, now) == {limit.id: 6.0}
-    refused = lease_spend(journal, "b", lambda: {limit.id: 11.0}, {}, [], [limit], 7.0, now + LEASE_SECONDS)
+    assert lease_spend(journal, "dead", {}, {}, wanted, [limit], 4.0, now) == {limit.id: 6.0}
+    refused = lease_spend(journal, "b", {limit.id: 4.0}, {}, [], [limit], 7.0, now + LEASE_SECONDS)
     assert refused == SpendRefusal(limit, 10.0)
     assert left(journal, [limit], now + LEASE_SECONDS + DOUBT_SECONDS - 1) == pytest.approx(4.0)
     assert left(journal, [limit], now + LEASE_SECONDS + DOUBT_SECONDS + 1) == pytest.approx(10.0)

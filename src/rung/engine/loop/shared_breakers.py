@@ -42,6 +42,7 @@ class SharedBreakers:
         self._opened: set[str] = set()  # by this process
         self._own_until: dict[str, float] = {}
         self._closings: dict[str, float] = {}  # when each closing that was adopted happened
+        self._reported: list[str] = []  # openings of the last report
 
     def may_probe(self, key: str, now: float) -> bool:
         """Return whether no other process has the probe of a circuit; if one has, note that this one wants it."""
@@ -73,7 +74,13 @@ class SharedBreakers:
             elif breaker.wanted_at > now - WANTED_SECONDS or self._is_waited_for(key):
                 wanted.append(key)
             self._generations[key] = breaker.generation
+        self._reported = list(opened)
         return CircuitReport(opened=opened, closed=closed, wanted=wanted, probing=probing)
+
+    def fail(self) -> None:
+        """Report again next time what the last report said: it was not received."""
+        for key in self._reported:
+            self._generations.pop(key, None)
 
     def _is_news(self, key: str, breaker: Breaker) -> bool:
         return key not in self._shared or self._generations.get(key) != breaker.generation

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 AHEAD: Final = 3.0  # how many times the dollars of the busiest recent second are leased
 IDLE_RENEWALS: Final = 5  # after which a slice is returned that no call used
 MAX_LIMITS: Final = 500  # of which slices are leased; each session has one
+_ROUNDING: Final = 1e-9  # dollars
+MAX_WANTED: Final = 50  # of which more is leased at a time: other processes wait meanwhile
 
 
 @dataclass(slots=True)
@@ -60,13 +62,26 @@ class LeasedSpend:
         self.leased: dict[str, float] = {}
         self.valid_until = -math.inf
         self._uses: dict[str, _Use] = {}
+        self._waiting: dict[str, float] = {}  # dollars of calls that wait for the journal: counted as held, not granted
         self.turn = asyncio.Lock()  # held while the journal is asked, and to give up what is leased
 
+    @property
+    def was_used(self) -> bool:
+        """Return whether this process has ever leased anything."""
+        return self.valid_until > -math.inf
+
     def covers(self, limits: Sequence[SpendLimit], now: float) -> bool:
-        """Return whether what is reserved under these limits is within what is leased."""
+        """Return whether all that calls have reserved, or wait to reserve, is within what is leased."""
+        return self._covers(limits, now, {})
+
+    def _covers(self, limits: Sequence[SpendLimit], now: float, others: Mapping[str, float]) -> bool:
+        """Return whether what is held, without what `others` wait for, is within what is leased."""
         if now >= self.valid_until:
             return False
-        return all(self._held_of(limit.id) <= self.leased.get(limit.id, 0.0) + 1e-12 for limit in limits)
+        return all(
+            self._held_of(limit.id) - others.get(limit.id, 0.0) <= self.leased.get(limit.id, 0.0) + _ROUNDING
+            for limit in limits
+        )
 
     def note(self, limits: Sequence[SpendLimit], more: float) -> None:
         """Note that a call reserves dollars under these limits."""
@@ -79,13 +94,23 @@ class LeasedSpend:
 
     async def reserve(self, limits: Sequence[SpendLimit], more: float, now: float) -> SpendRefusal | None:
         """Have the journal decide about a reservation that is counted already; return why it is refused."""
-        async with self.turn:
-            if self.covers(limits, now):
-                return None  # by what a call before this one leased
-            answer = await self._lease(
-                [each for each in map(self._wanted, limits) if each is not None], limits, more, now
-            )
+        self._wait(limits, more)
+        try:
+            async with self.turn:
+                others = {limit.id: self._waiting[limit.id] - more for limit in limits}
+                if self._covers(limits, now, others):
+                    return None  # by what a call before this one leased
+                wanted = [each for each in map(self._wanted, limits) if each is not None]
+                answer = await self._lease(wanted, limits, more, now)
+        finally:
+            self._wait(limits, -more)
         return answer if isinstance(answer, SpendRefusal) else None
+
+    def _wait(self, limits: Sequence[SpendLimit], more: float) -> None:
+        for limit in limits:
+            self._waiting[limit.id] = self._waiting.get(limit.id, 0.0) + more
+            if self._waiting[limit.id] < _ROUNDING:
+                del self._waiting[limit.id]
 
     async def renew(self, now: float) -> None:
         """Renew all slices for another lease; return what calls did not use, and lease more where they used much."""
@@ -95,11 +120,13 @@ class LeasedSpend:
             used = [(name, use) for name, use in self._uses.items() if use.idle < IDLE_RENEWALS]
             self._uses = dict(used[-MAX_LIMITS:])
             for name, leased in list(self.leased.items()):  # given up before the journal is told
-                kept = self._held_of(name) + (AHEAD * self._uses[name].busiest if name in self._uses else 0.0)
+                granted = self._held_of(name) - self._waiting.get(name, 0.0)
+                kept = granted + (AHEAD * self._uses[name].busiest if name in self._uses else 0.0)
                 self.leased[name] = min(leased, kept)
                 if not self.leased[name]:
                     del self.leased[name]
-            await self._lease([each for use in self._uses.values() if (each := self._wanted(use.limit))], (), 0.0, now)
+            wanted = [each for use in self._uses.values() if (each := self._wanted(use.limit)) and each.want > 0]
+            await self._lease(wanted[-MAX_WANTED:], (), 0.0, now)
 
     def forget(self, recorded: Mapping[str, float]) -> None:
         """Give up what has been spent and is in the journal now."""
@@ -117,8 +144,11 @@ class LeasedSpend:
     async def _lease(
         self, wanted: Sequence[WantedSlice], limits: Sequence[SpendLimit], more: float, now: float
     ) -> Mapping[str, float] | SpendRefusal:
+        if now >= self.valid_until:
+            self.leased = {}  # it may be somebody else's by now
+        held = {name: dollars - self._waiting.get(name, 0.0) for name, dollars in self._held().items()}
         answer = await asyncio.to_thread(
-            lease_spend, self._journal, self._holder, self._held, dict(self.leased), wanted, limits, more
+            lease_spend, self._journal, self._holder, held, dict(self.leased), wanted, limits, more
         )
         if not isinstance(answer, SpendRefusal):
             self.leased = dict(answer)

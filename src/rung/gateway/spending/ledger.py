@@ -89,7 +89,9 @@ class SpendLedger:
                 await self._renew(self.leased, now)
             await self._write_usage(self._journal, now)
         except _UNAVAILABLE as error:
-            self._note_away(error, settings, now)
+            if not self._is_loaded:
+                self.limits = settings.budgets
+            self._note_away(error, now)
             return
         self.purses.reserved_elsewhere, self.is_shared, self._is_loaded = others.held, others.present, True
         for name, dollars in recorded.items():
@@ -103,10 +105,8 @@ class SpendLedger:
         """Return whether this process spends only what it has leased, because others may spend from the same journal."""
         return self.leased is not None and (self.leased.is_fleet or self.is_shared)
 
-    def _note_away(self, error: Exception, settings: GatewaySettings, now: float) -> None:
+    def _note_away(self, error: Exception, now: float) -> None:
         """Say once that the journal is out of reach, and what that means for spending."""
-        if not self._is_loaded:
-            self.limits = settings.budgets
         if self.away_since is not None:
             return
         self.away_since = now
@@ -199,7 +199,7 @@ class SpendLedger:
                 self._batch = (number, {})
         used, self._used = self._used, {}
         add_usage(self._journal, used, now)
-        if self._published[1]:
+        if self._published[1] or (self.leased is not None and self.leased.was_used):
             release(self._journal, self._holder)
 
     async def _load_session(self, session: str, now: float) -> None:
@@ -296,6 +296,7 @@ class SpendLedger:
         try:
             refused = await leased.reserve(limits, more, now)
         except _UNAVAILABLE as error:
+            self._note_away(error, now)
             raise _unavailable(limits[0].scope) from error
         if refused is not None:
             raise self._rejection(refused.limit, refused.left, now)

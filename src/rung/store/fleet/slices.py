@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HOLDER_SECONDS: Final = 30.0  # after which a process that did not exchange is no longer listed
+STORE_SECONDS: Final = 5.0  # for which a process waits for the journal
 MAX_RESTS: Final = 1_000
 UNUSED_SECONDS: Final = 3_600.0  # after which a limit is forgotten that nobody holds a slice of
 _TOPIC: Final = "shared/"
@@ -122,7 +123,7 @@ def _transact(
     def present(connection: BackendConnection) -> bool:
         return bool(_read(connection, topic)["holders"].get(holder, [0])[0] == report.number)
 
-    return journal.write(work, present).result()
+    return journal.write(work, present).result(STORE_SECONDS)
 
 
 def _exchange_limit(document: dict[str, Any], name: str, holder: str, each: LimitRequest, at: float) -> Lease:
