@@ -21,31 +21,42 @@ if TYPE_CHECKING:
 
     from rung.store.backends.port import BackendConnection, Row
 
-_TRIGGERS = (
-    "CREATE TEMP TRIGGER epoch_grows BEFORE UPDATE ON run WHEN new.epoch < old.epoch"
-    " BEGIN SELECT violated('epoch of ' || old.id || ' fell'); END",
-    "CREATE TEMP TRIGGER owner_is_fenced BEFORE UPDATE ON run WHEN new.owner <> old.owner AND new.owner <> ''"
-    " AND new.epoch <= old.epoch BEGIN SELECT violated(old.id || ' has a new owner in an old epoch'); END",
-    "CREATE TEMP TRIGGER ended_stays BEFORE UPDATE ON run WHEN old.state = 'done'"
-    " AND (new.state <> 'done' OR new.result <> old.result) BEGIN SELECT violated(old.id || ' changed after its end'); END",
-    "CREATE TEMP TRIGGER run_stays BEFORE DELETE ON run WHEN wiping() = 0"
-    " BEGIN SELECT violated(old.id || ' was lost'); END",
-    "CREATE TEMP TRIGGER step_stays BEFORE UPDATE ON step WHEN new.result <> old.result"
-    " BEGIN SELECT violated('step ' || old.key || ' of ' || old.run || ' was recorded twice'); END",
-    "CREATE TEMP TRIGGER step_is_fenced BEFORE INSERT ON step"
-    " WHEN json_extract(new.result, '$.epoch') <> (SELECT epoch FROM run WHERE id = new.run)"
-    " BEGIN SELECT violated('step ' || new.key || ' of ' || new.run || ' was recorded by a stale epoch'); END",
-    "CREATE TEMP TRIGGER claims AFTER UPDATE OF epoch ON run WHEN new.epoch > old.epoch AND new.owner <> ''"
-    " BEGIN SELECT claimed(new.id); END",
-    "CREATE TEMP TRIGGER beats BEFORE UPDATE ON message WHEN old.topic >= 'executor/' AND old.topic < 'executor0'"
-    " BEGIN SELECT beaten(old.topic, old.at, new.at); END",
-    "CREATE TEMP TRIGGER comes BEFORE INSERT ON message WHEN new.topic >= 'executor/' AND new.topic < 'executor0'"
-    " AND NOT EXISTS (SELECT 1 FROM message WHERE topic = new.topic)"
-    " BEGIN SELECT beaten(new.topic, 0.0, new.at); END",
-    "CREATE TEMP TRIGGER shares AFTER UPDATE ON message WHEN new.topic = 'shared/f'"
-    " BEGIN SELECT shared(new.body); END",
-    "CREATE TEMP TRIGGER progress AFTER INSERT ON step BEGIN SELECT progressed(new.run); END",
-)
+_TRIGGERS = """
+CREATE TEMP TRIGGER epoch_grows BEFORE UPDATE ON run
+  WHEN new.epoch < old.epoch
+  BEGIN SELECT violated('epoch of ' || old.id || ' fell'); END;
+CREATE TEMP TRIGGER owner_is_fenced BEFORE UPDATE ON run
+  WHEN new.owner <> old.owner AND new.owner <> '' AND new.epoch <= old.epoch
+  BEGIN SELECT violated(old.id || ' has a new owner in an old epoch'); END;
+CREATE TEMP TRIGGER ended_stays BEFORE UPDATE ON run
+  WHEN old.state = 'done'
+  AND (new.state <> 'done' OR new.result <> old.result)
+  BEGIN SELECT violated(old.id || ' changed after its end'); END;
+CREATE TEMP TRIGGER run_stays BEFORE DELETE ON run
+  WHEN wiping() = 0
+  BEGIN SELECT violated(old.id || ' was lost'); END;
+CREATE TEMP TRIGGER step_stays BEFORE UPDATE ON step
+  WHEN new.result <> old.result
+  BEGIN SELECT violated('step ' || old.key || ' of ' || old.run || ' was recorded twice'); END;
+CREATE TEMP TRIGGER step_is_fenced BEFORE INSERT ON step
+  WHEN json_extract(new.result, '$.epoch') <> (SELECT epoch FROM run WHERE id = new.run)
+  BEGIN SELECT violated('step ' || new.key || ' of ' || new.run || ' was recorded by a stale epoch'); END;
+CREATE TEMP TRIGGER claims AFTER UPDATE OF epoch ON run
+  WHEN new.epoch > old.epoch AND new.owner <> ''
+  BEGIN SELECT claimed(new.id); END;
+CREATE TEMP TRIGGER beats BEFORE UPDATE ON message
+  WHEN old.topic >= 'executor/' AND old.topic < 'executor0'
+  BEGIN SELECT beaten(old.topic, old.at, new.at); END;
+CREATE TEMP TRIGGER comes BEFORE INSERT ON message
+  WHEN new.topic >= 'executor/' AND new.topic < 'executor0'
+  AND NOT EXISTS (SELECT 1 FROM message WHERE topic = new.topic)
+  BEGIN SELECT beaten(new.topic, 0.0, new.at); END;
+CREATE TEMP TRIGGER shares AFTER UPDATE ON message
+  WHEN new.topic = 'shared/f'
+  BEGIN SELECT shared(new.body); END;
+CREATE TEMP TRIGGER progress AFTER INSERT ON step
+  BEGIN SELECT progressed(new.run); END;
+"""
 
 
 class SimulatedConnection(PostgresConnection):
@@ -84,18 +95,24 @@ class SimulatedDatabase:
         for number in range(1, LATEST_VERSION + 1):
             for statement in statements(number, SQL_TYPES):
                 self.raw.execute(statement)
-        self.raw.create_scalar_function("violated", self.violations.append, 1)
-        self.raw.create_scalar_function("wiping", lambda: int(self._is_wiping), 0)
-        self.raw.create_scalar_function("claimed", self._count_claim, 1)
-        self.raw.create_scalar_function("progressed", lambda run: self.claims.pop(run, 0), 1)
-        self.raw.create_scalar_function("beaten", self._note_beat, 3)
-        self.raw.create_scalar_function("shared", lambda body: self.on_shared(body), 1)
-        for trigger in _TRIGGERS:
-            self.raw.execute(trigger)
+        functions: dict[str, Callable[..., Any]] = {
+            "violated": self.violations.append,
+            "wiping": lambda: int(self._is_wiping),
+            "claimed": self._count_claim,
+            "progressed": lambda run: self.claims.pop(run, 0),
+            "beaten": self._note_beat,
+            "shared": self._note_shared,
+        }
+        for name, function in functions.items():
+            self.raw.create_scalar_function(name, function)
+        self.raw.execute(_TRIGGERS)
 
     def _note_beat(self, topic: str, before: float, now: float) -> None:
         if now - before > self.lease:
             self.silent[topic.removeprefix("executor/")] = now
+
+    def _note_shared(self, body: str) -> None:
+        self.on_shared(body)
 
     def _count_claim(self, run: str) -> None:
         self.claims[run] = self.claims.get(run, 0) + 1
@@ -106,7 +123,7 @@ class SimulatedDatabase:
         self.on_shared: Callable[[str], object] = lambda _: None
         self._is_wiping = True
         for table in ("message", "run", "step"):
-            self.raw.execute(f"DELETE FROM {table}")  # noqa: S608  # constants
+            self.raw.execute(f"DELETE FROM {table}")  # constants
         self._is_wiping = False
         self.violations.clear()
         self.claims.clear()
@@ -138,14 +155,18 @@ class SimulatedJournal:
         """Run a transaction. If its outcome is in doubt, ask `present`, as the journal's writer does."""
         future: DurableFuture[Any] = DurableFuture()
         connection, fate = self._database.connection, self._doubt()
+        claims = dict(self._database.claims)
         connection.raw.execute("BEGIN")
         try:
             result = work(connection)
-        except BaseException as error:  # noqa: BLE001  # LeaseLost is one
+        except BaseException as error:  # LeaseLost is one
             connection.raw.execute("ROLLBACK")
+            self._database.claims = claims
             future.set_exception(error)
             return future
         connection.raw.execute("ROLLBACK" if fate == "lost" else "COMMIT")
+        if fate == "lost":
+            self._database.claims = claims
         if fate != "certain":
             self._others_act()
             if not present(connection):

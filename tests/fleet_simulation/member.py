@@ -130,7 +130,7 @@ class Member:
         """Claim the next run, or one by its name, as a client does that starts it again."""
         name = self.world.chance.choice(self.world.embedded)
         with suppress(*AWAY, RunOwnedElsewhere):
-            if self.world.chance.random() < 0.3 and name not in self.in_hand:  # noqa: PLR2004  # both often enough
+            if self.world.chance.random() < 0.3 and name not in self.in_hand:  # both often enough
                 lease = await asyncio.to_thread(self.runs.claim, name, TASK, {})
                 return lease if lease.done is None else None
             claimed = await asyncio.to_thread(self.runs.claim_next, [TASK])
@@ -153,7 +153,9 @@ class Member:
     async def _run_steps(self, lease: DurableRunLease) -> None:
         ended = {"status": "partial", "reason": "no progress"}
         if not lease.exhausted:
-            task = await asyncio.to_thread(AsyncDurableTask, lease, self.runs.received, self.process.clock, asyncio.sleep)
+            task = await asyncio.to_thread(
+                AsyncDurableTask, lease, self.runs.received, self.process.clock, asyncio.sleep
+            )
             for number in range(self.world.steps[lease.run]):
                 key = f"s{number}"
                 result = await task.step(key, self._step, (lease, key))

@@ -18,7 +18,9 @@ GIVE_UP_SECONDS = 3.0  # after which a call without an answer fails
 MAX_STUCK_SECONDS = 25.0  # for which a call can be on its way
 # Of these, a process makes the next one only after the last one was answered or given up: its connection keeps their order.
 ORDERED = frozenset({"lease_spend", "charge_keys", "_exchange", "add_usage", "_change", "dequeue"})
-ANSWERED = frozenset({"dequeue"})  # a run that a living executor does not know of is lost in DBOS too, and is its to solve
+ANSWERED = frozenset(
+    {"dequeue"}
+)  # a run that a living executor does not know of is lost in DBOS too, and is its to solve
 
 
 class Cut(NamedTuple):
@@ -92,7 +94,7 @@ class Network:
 
     def let_others_act(self) -> None:
         """Run the calls that arrive within a second, although one is being answered: its connection is lost meanwhile."""
-        if self._depth < 2:  # noqa: PLR2004  # deep enough
+        if self._depth < 2:  # deep enough
             self._run_due(self._loop.time() + 1.0)
 
     def doubt(self) -> str:
@@ -125,11 +127,11 @@ class Network:
         before, clock.frozen = clock.frozen, call.read
         try:
             result, error = call.run(), None
-        except BaseException as raised:  # noqa: BLE001  # LeaseLost is one
+        except BaseException as raised:  # LeaseLost is one
             result, error = None, raised
         finally:
             clock.frozen = before
-        self._trace(f"{call.process.name} {_name(call.run)} -> {error if error else result!r:.100}")
+        self._trace(f"{call.process.name} {_name(call.run)} -> {error or result!r:.100}")
         call.answer(result, error)
 
 

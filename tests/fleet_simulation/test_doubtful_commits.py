@@ -29,7 +29,9 @@ class Times:
     def journal(self, fate: str = "certain", others_act: Callable[[], object] = lambda: None) -> Any:
         return SimulatedJournal(self.database, lambda: fate, others_act)
 
-    def runs(self, owner: str, fate: str = "certain", others_act: Callable[[], object] = lambda: None) -> DurableRunStore:
+    def runs(
+        self, owner: str, fate: str = "certain", others_act: Callable[[], object] = lambda: None
+    ) -> DurableRunStore:
         journal = cast("Journal", self.journal(fate, others_act))
         return DurableRunStore(journal, lease=10.0, now=lambda: self.now, owner=lambda: owner)
 
@@ -83,9 +85,18 @@ def test_a_watchdog_releases_only_its_own_claim(times: Times) -> None:
 
 def test_a_death_counts_once(times: Times) -> None:
     """A takeover that is told again because there was no answer does not bring the run nearer to its end."""
+
+    def count(steps: int, death: str, fate: str = "certain", watchdog: str = "one") -> int | None:
+        journal = times.journal(fate)
+        return count_takeover(journal, "r", steps, death=death, executor_id="x", watchdog=watchdog)
+
+    assert claim_takeover(times.journal(), "x", "one", 10.0)
     with pytest.raises(StoreUnavailable):
-        count_takeover(times.journal("done"), "r", 2, "x 1.0")
-    assert count_takeover(times.journal(), "r", 2, "x 1.0") == 1
-    assert count_takeover(times.journal(), "r", 2, "x 7.0") == 2  # it had come back, and was silent again
-    assert count_takeover(times.journal(), "r", 2, "y 3.0") == 3
-    assert count_takeover(times.journal(), "r", 3, "y 3.0") == 1  # a new step
+        count(2, "x 1.0", "done")
+    assert count(2, "x 1.0") == 1
+    assert count(2, "x 7.0") == 2  # it had come back, and was silent again
+    assert count(2, "y 3.0") == 3
+    assert count(3, "y 3.0") == 1  # a new step
+    assert count(3, "z 4.0", watchdog="two") is None
+    times.now += 11.0
+    assert count(3, "z 4.0") is None  # it slept over its claim

@@ -44,13 +44,12 @@ def test_a_store_without_fencing_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     """The simulation finds a store that accepts writes of stale epochs."""
 
     def renew(self: DurableRunLease, connection: BackendConnection, now: float, assignments: str) -> None:
-        sql = f"UPDATE run SET {assignments}lease = ?, touched_at = ? WHERE id = ?"  # noqa: S608  # constants
+        sql = f"UPDATE run SET {assignments}lease = ?, touched_at = ? WHERE id = ?"  # constants
         connection.execute(sql, (now + self.runs.lease, now, self.run))
 
     monkeypatch.setattr(DurableRunLease, "_renew_or_raise", renew)
-    with pytest.raises(Broken, match="stale epoch|recorded twice"):
-        for seed in range(100):
-            simulate(seed)
+    with pytest.raises(Broken, match=r"stale epoch|recorded twice"):
+        list(map(simulate, range(100)))
 
 
 def test_the_storm_is_one() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import types
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
+    from contextvars import Context
 
 EPOCH = 1_790_000_000.0  # of the true time, which nobody in the simulation can read
 
@@ -35,7 +37,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         """Create a task that may be left behind by a process that is killed."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        task._log_destroy_pending = False  # type: ignore[attr-defined]  # no other way to say so
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # no other way to say so
         return task
 
     def _check_closed(self) -> None:
@@ -47,7 +49,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Do nothing: no other thread waits."""
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]  # any function
         """Send a call that a real process would make in a thread."""
         del executor
         assert self.send is not None
@@ -80,17 +82,25 @@ class Process:
         self._loop = loop
         self._stopped: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
+        self._parts: list[tuple[Context, Coroutine[Any, Any, Any]]] = []
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine as a part of this process."""
         context = copy_context()
         context.run(PROCESS.set, self)
         task = self._loop.create_task(_gated(self, coroutine), context=context)
+        self._parts.append((context, coroutine))
         self._tasks.append(task)
 
     def kill(self) -> None:
         """End the process at once; none of its code runs again, but what it has sent is on its way."""
         self.is_alive = False
+
+    def discard(self) -> None:
+        """Close what is left of the process after the simulation, each part in its own context."""
+        for context, coroutine in self._parts:
+            with suppress(Exception):
+                context.run(coroutine.close)
 
     def stop(self, seconds: float) -> None:
         """Hang for some seconds, as after SIGSTOP."""
@@ -132,9 +142,7 @@ def _gated(process: Process, coroutine: Coroutine[Any, Any, Any]) -> Generator[A
                 yield waited
             except GeneratorExit:
                 raise
-            except BaseException as thrown:  # noqa: BLE001  # it belongs to the coroutine
+            except BaseException as thrown:  # it belongs to the coroutine
                 error = thrown
     except StopIteration as end:
         return end.value
-    finally:
-        coroutine.close()

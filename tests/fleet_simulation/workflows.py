@@ -120,7 +120,7 @@ class WorkflowClient:
 
     async def runs_in_hand(self) -> dict[str, list[str]]:
         """Return the runs that executors have begun."""
-        return await asyncio.to_thread(self._workflows.in_hand)  # type: ignore[no-any-return]  # the loop is untyped
+        return await asyncio.to_thread(self._workflows.in_hand)
 
     async def step_count(self, run: str) -> int:
         """Return the number of recorded steps."""
@@ -129,7 +129,8 @@ class WorkflowClient:
 
     async def take_over(self, run: str) -> None:
         """Queue a run again: a query and a change, as with DBOS."""
-        await asyncio.to_thread(self._workflows.status, run)
+        if await asyncio.to_thread(self._workflows.status, run) != "PENDING":
+            return
         self._on_call("resume")
         await asyncio.to_thread(self._change, "resume", run)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.policy.executor_health import MAX_TAKEOVERS, ExecutorHealth, beat_interval
 from rung.store.fleet.database_clock import time_of
-from rung.store.fleet.executors import executors, forget
+from rung.store.fleet.executors import executors, forget, list_missing
 from rung.store.fleet.takeovers import claim_takeover, count_takeover, release_takeover
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ class FleetWatchdog:
         self._name = f"watchdog-{token_hex(8)}"
         self._observed_since: float | None = None  # on the database's clock
         self._last_read = 0.0  # on this process's monotonic clock
-        self._unknown: dict[str, float] = {}  # executors without a row, and since when they are seen
 
     async def watch(self, stop: asyncio.Event) -> None:
         """Check every third of the lease until `stop` is set. A failing database is tried again."""
@@ -82,17 +82,15 @@ class FleetWatchdog:
         """Hand over the runs of executors that are dead now. Return how many."""
         now = await asyncio.to_thread(time_of, self._journal)
         since = self._observe(now)
-        in_hand = (
-            await self._engine.runs_in_hand()
-        )  # before the heartbeats: a run begun after them is a live executor's
+        in_hand = await self._engine.runs_in_hand()  # first: what is begun after the heartbeats is a living executor's
         listed = await asyncio.to_thread(lambda: executors(self._journal, observed_since=since))
         count = 0
         for executor in listed:
             if executor.health is ExecutorHealth.DEAD and executor.engine == "dbos":
-                death = f"{executor.id} {executor.heartbeat}"
-                count += await self._hand_over(executor.id, in_hand.get(executor.id, []), death, executor)
-        for name in self._long_unknown({executor.id for executor in listed}, set(in_hand), now):
-            count += await self._hand_over(name, in_hand[name], f"{name} {self._unknown[name]}")
+                count += await self._hand_over(executor, in_hand.get(executor.id, []))
+        for name in sorted(set(in_hand) - {executor.id for executor in listed}):
+            if name and "/" not in name:  # not a name of ours otherwise
+                await asyncio.to_thread(list_missing, self._journal, name, self._lease)
         return count
 
     def _observe(self, now: float) -> float:
@@ -100,41 +98,40 @@ class FleetWatchdog:
         read = self._monotonic()
         if self._observed_since is None or read - self._last_read > MAX_GAP_POLLS * beat_interval(self._lease):
             self._observed_since = now
-            self._unknown = {}
         self._last_read = read
         return self._observed_since
 
-    def _long_unknown(self, listed: set[str], working: set[str], now: float) -> list[str]:
-        """Return the executors that have runs in hand, but have had no row for longer than a lease."""
-        unknown = working - listed
-        self._unknown = {name: self._unknown.get(name, now) for name in unknown}
-        return sorted(name for name, since in self._unknown.items() if now - since > self._lease)
-
-    async def _hand_over(self, name: str, runs: list[str], death: str, executor: Executor | None = None) -> int:
+    async def _hand_over(self, executor: Executor, runs: list[str]) -> int:
         """Hand over runs one by one, each under a fresh claim: a watchdog that hangs in between may be late.
 
         Then another one has handed them over, and they are a living executor's.
         """
         count = 0
         for run in sorted(runs):
-            if not await asyncio.to_thread(claim_takeover, self._journal, name, self._name, self._lease):
+            if not await asyncio.to_thread(claim_takeover, self._journal, executor.id, self._name, self._lease):
                 return count  # another watchdog is at it
-            if run in (await self._engine.runs_in_hand()).get(name, []):
-                await self._hand_over_run(run, name, death)
+            if run in (await self._engine.runs_in_hand()).get(executor.id, []):
+                if not await self._hand_over_run(run, executor):
+                    return count
                 count += 1
-        if executor is not None:
-            await asyncio.to_thread(forget, self._journal, executor)
-        await asyncio.to_thread(release_takeover, self._journal, name, self._name)
+        await asyncio.to_thread(forget, self._journal, executor)
+        await asyncio.to_thread(release_takeover, self._journal, executor.id, self._name)
         return count
 
-    async def _hand_over_run(self, run: str, name: str, death: str) -> None:
-        steps = await self._engine.step_count(run)
-        if await asyncio.to_thread(count_takeover, self._journal, run, steps, death) > MAX_TAKEOVERS:
+    async def _hand_over_run(self, run: str, executor: Executor) -> bool:
+        """Hand over a run, or end it; False if the claim was lost meanwhile."""
+        steps, death = await self._engine.step_count(run), f"{executor.id} {executor.heartbeat}"
+        tell = partial(count_takeover, death=death, executor_id=executor.id, watchdog=self._name)
+        takeovers = await asyncio.to_thread(tell, self._journal, run, steps)
+        if takeovers is None:
+            return False
+        if takeovers > MAX_TAKEOVERS:
             self._report(f"run {run}: ended partial: {ENDED_REASON}")
             await self._engine.end_partial(run, ENDED_REASON)
-            return
-        self._report(f"run {run}: taken over from executor {name}, which is dead")
-        await self._engine.take_over(run)
+        else:
+            self._report(f"run {run}: taken over from executor {executor.id}, which is dead")
+            await self._engine.take_over(run)
+        return True
 
 
 def watchdog_for(

@@ -132,6 +132,20 @@ def beat(journal: Database, executor: Executor, now: float | None = None) -> Exe
     return journal.write(work, lambda _: True).result()  # a lost heartbeat is made good by the next one
 
 
+def list_missing(journal: Database, executor_id: str, lease: float, now: float | None = None) -> None:
+    """Give an executor that has runs in hand, but no row, a row with a heartbeat now: it is dead a lease later if it is."""
+    missing = Executor(
+        id=executor_id, role=ExecutorRole.WORKER, host="unknown", pid=0, version="unknown", engine="dbos", lease=lease
+    )
+
+    def work(connection: BackendConnection) -> None:
+        if not _is_listed(connection, executor_id):
+            at = time_in(connection, now)
+            connection.execute(_PUT, (_topic(executor_id), _body(replace(missing, started_at=at)), at))
+
+    journal.write(work, lambda connection: _is_listed(connection, executor_id)).result()
+
+
 def leave(journal: Database, executor_id: str) -> None:
     """Remove an executor that exits, and the order to drain it."""
 

@@ -55,23 +55,29 @@ def release_takeover(journal: Database, executor_id: str, watchdog: str) -> None
     journal.write(work, lambda _: True).result()
 
 
-def count_takeover(journal: Database, run: str, steps: int, death: str, now: float | None = None) -> int:
+def count_takeover(
+    journal: Database, run: str, steps: int, *, death: str, executor_id: str, watchdog: str, now: float | None = None
+) -> int | None:
     """Count a takeover of a run that has recorded this many steps. Return how many there were without a new one.
 
-    `death` names the death of the executor. It counts once, however often it is told: a watchdog may die before it has
-    handed over the run, or get no answer, and the next one tells it again.
+    None: the watchdog no longer has the claim on the executor, and must leave its runs to another one. `death` names the
+    death of the executor. It counts once, however often it is told: a watchdog may die before it has handed over the run,
+    or get no answer, and the next one tells it again.
     """
     topic = f"takeover/{run}"
 
-    def work(connection: BackendConnection) -> int:
-        before = _body(connection, topic)
-        is_same = before is not None and before["steps"] == steps
-        count = before["count"] if before is not None and is_same else 0
-        if before is None or not is_same or before.get("death") != death:
+    def work(connection: BackendConnection) -> int | None:
+        at = time_in(connection, now)
+        claim = _body(connection, f"takeover-claim/{executor_id}")
+        if claim is None or claim["by"] != watchdog or claim["until"] <= at:
+            return None
+        before = _body(connection, topic) or {}
+        count = int(before["count"]) if before.get("steps") == steps else 0
+        if not count or before.get("death") != death:
             count += 1
             body = json.dumps({"steps": steps, "count": count, "death": death})
-            connection.execute(_PUT, (topic, body, time_in(connection, now)))
-        return int(count)
+            connection.execute(_PUT, (topic, body, at))
+        return count
 
     return journal.write(work, lambda _: False).result()
 
