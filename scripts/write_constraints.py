@@ -26,6 +26,14 @@ LOCKS: Final = {
     "requirements/node.txt": ("--group", "node"),
     "requirements/temporal-server.txt": ("--group", "temporal-server"),
     "requirements/temporal-openai-agents.txt": ("--group", "temporal-openai-agents"),
+    # The image has the versions that the gate tests.
+    "deploy/requirements.txt": (
+        "pyproject.toml",
+        *("--extra", "gateway", "--extra", "service", "--extra", "postgres"),
+        *("--extra", "dbos", "--extra", "temporal", "--extra", "otel", "-c", "constraints.txt"),
+    ),
+    "deploy/build-requirements.txt": ("deploy/build-requirements.in", "-c", "requirements/node.txt"),
+    "requirements/deploy.txt": ("requirements/deploy.in",),
     # Each client of `make clients` has an environment of its own.
     **{
         f"bench/clients/locks/{path.stem}.txt": (str(path.relative_to(ROOT)),)

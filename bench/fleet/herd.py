@@ -8,7 +8,7 @@ of their cell. Calls of one gateway in one step are counted, not simulated one b
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -151,9 +151,14 @@ class Node:
         return total * share
 
     def _record(self, now: int, good: float, bad: float) -> None:
-        for verdict, count in ((CallVerdict.GOOD, good), (CallVerdict.BAD, bad)):
-            for _ in range(min(WINDOW, round(count))):
-                self.breaker.record(None, float(now), float(now), verdict)
+        """Record as many calls as the breaker remembers, good and bad ones mixed evenly."""
+        total, share, credit = good + bad, bad / (good + bad) if good + bad else 0.0, 0.5
+        for _ in range(min(WINDOW, round(total))):
+            credit += share
+            is_bad = credit >= 1
+            credit -= is_bad
+            verdict = CallVerdict.BAD if is_bad else CallVerdict.GOOD
+            self.breaker.record(None, float(now), float(now), verdict)
 
     def _failed(self, now: int, retry: int, count: float) -> None:
         """Schedule the next retry of calls that failed, as far as the budget goes; the others wait, or end."""
@@ -162,7 +167,7 @@ class Node:
         affordable = count if retry < self.retries else 0.0
         if self.plan.mode != "sdk":
             affordable = min(affordable, self._charged(now, affordable))
-        for part in range(SPREAD):
+        for part in range(SPREAD if affordable else 0):
             wait = self.backoff.wait(retry + 1, (part + 0.5) / SPREAD)
             self.due.setdefault(now + 1 + int(wait), defaultdict(float))[retry + 1] += affordable / SPREAD
         rest = count - affordable
@@ -239,6 +244,9 @@ def simulate(plan: Plan) -> Result:
     """Run a simulation."""
     random, result = Random(plan.seed), Result(plan=plan)
     cells = [Cell(plan, number) for number in range(plan.cells)]
+    if plan.mode == "sdk":  # without a gateway nothing tells agents apart
+        everybody = plan.cells * plan.gateways * plan.agents
+        cells = [Cell(replace(plan, cells=1, gateways=1, agents=everybody), 0)]
     nodes = [node for cell in cells for node in cell.nodes]
     back_at, operations = plan.calm_seconds + plan.outage_seconds, 0
     for now in range(plan.seconds):
