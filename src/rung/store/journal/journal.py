@@ -124,9 +124,9 @@ class Journal:
 
         return self._writer.enqueue_buffered(work, append.present)
 
-    @property
+    @cached_property
     def runs(self) -> DurableRunStore:
-        """Durable runs in this journal."""
+        """Durable runs in this journal; `runs.lease` sets for how long this process claims them."""
         from rung.store.durable_runs import DurableRunStore
 
         return DurableRunStore(self)
