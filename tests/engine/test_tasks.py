@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rung.core.domain.errors import ConfigError, RungError, StoreUnavailable
+from rung.core.domain.errors import ConfigError, LeaseLost, RungError, StoreUnavailable
 from rung.engine.durable import tasks
 from rung.engine.durable.store_retry import RETRY_DELAYS_SECONDS
 from rung.store import open_journal
@@ -366,3 +366,40 @@ def test_what_is_open(journal: Journal) -> None:
     found = {run.id: (run.task, run.arguments, run.owned) for run in DurableRunStore(journal).open_runs()}
     assert found == {"a": ("one", {"x": 1}, False), "b": ("", None, True)}
     assert tasks.resume(journal) == {}
+
+
+def two_steps(between: Callable[[], None], done: list[str], *, as_coroutine: bool) -> None:
+    """Register a task of two steps, between which something happens."""
+
+    async def coroutine() -> None:
+        await tasks.step("first", done.append, "first")
+        between()
+        await tasks.step("second", done.append, "second")
+
+    def plain() -> None:
+        tasks.step("first", done.append, "first")
+        between()
+        tasks.step("second", done.append, "second")
+
+    tasks.task("two")(coroutine if as_coroutine else plain)
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+@pytest.mark.parametrize("as_coroutine", [True, False])
+def test_a_process_that_slept_between_two_steps(journal: Journal, *, as_coroutine: bool, is_taken: bool) -> None:
+    """It begins no step of a run that another process has claimed meanwhile, and goes on with one that is still its own."""
+    clock, done = FakeClock(), list[str]()
+    journal.runs.now = clock.now
+
+    def sleep() -> None:
+        clock.advance(journal.runs.lease + 1)
+        if is_taken:
+            journal.runs.claim("run", "two")
+
+    two_steps(sleep, done, as_coroutine=as_coroutine)
+    if is_taken:
+        with pytest.raises(LeaseLost):
+            tasks.start_blocking(journal, "run", "two")
+    else:
+        tasks.start_blocking(journal, "run", "two")
+    assert done == (["first"] if is_taken else ["first", "second"])

@@ -201,6 +201,15 @@ class RunLease(Protocol):
         """Record the result of the run."""
         ...
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Return whether the lease may have expired: another process may own the run."""
+        ...
+
+    def renew(self) -> None:
+        """Renew the lease; raise LeaseLost when another process claimed the run."""
+        ...
+
     def give_back(self) -> None:
         """Release a run that cannot be resumed here, as if it had not been claimed."""
         ...

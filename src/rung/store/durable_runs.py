@@ -98,7 +98,7 @@ class DurableRunStore:
 
     def claim(self, run: str, task: str = "", arguments: Any = None) -> DurableRunLease:
         """Become the owner of a new or abandoned run; raise RunOwnedElsewhere when a live process owns it."""
-        mine = self.owner()
+        mine, expires_at = self.owner(), self.now() + self.lease
         encoded = self._encoded_arguments(run, task, arguments)
 
         epoch = 0
@@ -116,7 +116,8 @@ class DurableRunStore:
 
         epoch, state, result, idle = self.journal.write(work, present).result()
         done = self._result(run, result) if state == "done" else None
-        return DurableRunLease(self, run, epoch, done=done, exhausted=idle > MAX_IDLE_CLAIMS)
+        exhausted = idle > MAX_IDLE_CLAIMS
+        return DurableRunLease(self, run, epoch, done=done, exhausted=exhausted, expires_at=expires_at)
 
     def _encoded_arguments(self, run: str, task: str, arguments: Any) -> str:
         return self.key.protect(as_json(arguments, f"the arguments of {task or run}"), _place(run, "arguments"))
@@ -169,7 +170,7 @@ class DurableRunStore:
         """Become the owner of the oldest run of these tasks that no live process owns; None when there is none."""
         if not tasks:
             return None
-        mine = self.owner()
+        mine, expires_at = self.owner(), self.now() + self.lease
 
         def work(connection: BackendConnection) -> tuple[str, str, str, int, int] | None:
             found = self._find_claimable(connection, tasks)
@@ -183,7 +184,8 @@ class DurableRunStore:
         if claimed is None:
             return None
         run, task, arguments, epoch, idle = claimed
-        lease = DurableRunLease(self, run, epoch, done=None, exhausted=idle > MAX_IDLE_CLAIMS)
+        exhausted = idle > MAX_IDLE_CLAIMS
+        lease = DurableRunLease(self, run, epoch, done=None, exhausted=exhausted, expires_at=expires_at)
         return ClaimedRun(lease, task, json.loads(self.key.reveal(arguments, _place(run, "arguments"))))
 
     def _find_claimable(self, connection: BackendConnection, tasks: Sequence[str]) -> tuple[str, str, str] | None:
@@ -295,13 +297,16 @@ class DurableRunStore:
 class DurableRunLease:
     """Lease of a run that this process owns. Writing after another process has claimed it raises LeaseLost."""
 
-    def __init__(self, runs: DurableRunStore, run: str, epoch: int, *, done: Any, exhausted: bool) -> None:
+    def __init__(
+        self, runs: DurableRunStore, run: str, epoch: int, *, done: Any, exhausted: bool, expires_at: float = 0.0
+    ) -> None:
         self.runs = runs
         self.run = run
         self.epoch = epoch
         self.done = done  # result of an ended run, otherwise None
         self.exhausted = exhausted  # claimed too often without a new step
         self.project = runs.journal.project
+        self._expires_at = expires_at  # at the earliest: as of the last write that is known to be committed
         self._stop = threading.Event()
         self._renewer: threading.Thread | None = None
 
@@ -327,6 +332,7 @@ class DurableRunLease:
             )
 
         self.runs.journal.write(work, present).result()
+        self._expires_at = max(self._expires_at, now + self.runs.lease)
 
     def _encoded_step(self, key: str, result: Any) -> str:
         return self.runs.key.protect(as_json(result, f"the result of step {key!r}"), _place(self.run, f"step {key}"))
@@ -454,9 +460,15 @@ class DurableRunLease:
                 continue
 
     def renew(self) -> None:
-        """Renew the lease."""
+        """Renew the lease; raise LeaseLost when another process claimed the run."""
         now = self.runs.now()
         self.runs.journal.write(lambda connection: self._renew_or_raise(connection, now, ""), lambda _: True).result()
+        self._expires_at = max(self._expires_at, now + self.runs.lease)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Return whether the lease may have expired, as after the process was stopped: others may own the run."""
+        return self.runs.now() >= self._expires_at
 
 
 def _place(run: str, what: str) -> str:

@@ -41,6 +41,22 @@ _MISSING: Final = object()
 _FAILED: Final = ".failed"  # of the key under which the error of a step is recorded
 
 
+class InsideStep:
+    """Stands for the task while one of its steps runs: an engine does not record steps within a step."""
+
+    id = ""
+
+    def step(self, key: str, *_: Any) -> Any:
+        """Refuse."""
+        raise RungError(f"{key!r} is called inside a step or an attempt: call it from the task, where it is recorded")
+
+    sleep = wait = attempt = step
+
+
+INSIDE_STEP: Final = InsideStep()
+CURRENT_TASK: ContextVar[TaskContext | None] = ContextVar("rung_work", default=None)
+
+
 class DurableTask:
     """Running task: the lease on its run, and the steps recorded so far."""
 
@@ -66,6 +82,9 @@ class DurableTask:
         recorded = self._recorded(key)
         if recorded is not _MISSING:
             return recorded
+        if self.lease.is_in_doubt:  # stopped for a while: another process may have run this step
+            write_with_retry(self.lease.renew, self._sleep)
+        token = CURRENT_TASK.set(INSIDE_STEP)
         try:
             result = function(*arguments)
         except StoreUnavailable:
@@ -73,6 +92,8 @@ class DurableTask:
         except Exception as error:
             write_with_retry(partial(self.lease.record, *self._failed_step(key, error)), self._sleep)
             raise
+        finally:
+            CURRENT_TASK.reset(token)
         write_with_retry(partial(self.lease.record, key, result), self._sleep)
         self.recorded_steps[key] = result
         return result
@@ -132,6 +153,9 @@ class AsyncDurableTask(DurableTask):
         recorded = self._recorded(key)
         if recorded is not _MISSING:
             return recorded
+        if self.lease.is_in_doubt:  # stopped for a while: another process may have run this step
+            await awrite_with_retry(self.lease.renew, self._sleep)
+        token = CURRENT_TASK.set(INSIDE_STEP)
         try:
             result = await acall(function, *arguments)
         except StoreUnavailable:
@@ -139,6 +163,8 @@ class AsyncDurableTask(DurableTask):
         except Exception as error:
             await awrite_with_retry(partial(self.lease.record, *self._failed_step(key, error)), self._sleep)
             raise
+        finally:
+            CURRENT_TASK.reset(token)
         await awrite_with_retry(partial(self.lease.record, key, result), self._sleep)
         self.recorded_steps[key] = result
         return result
@@ -167,24 +193,6 @@ class AsyncDurableTask(DurableTask):
             if message is not None or self._is_past(until):
                 return await self.step(key, lambda message=message: message, ())
             await self._sleep(POLL_SECONDS)
-
-
-CURRENT_TASK: ContextVar[TaskContext | None] = ContextVar("rung_work", default=None)
-
-
-class InsideStep:
-    """Stands for the task while one of its steps runs: an engine does not record steps within a step."""
-
-    id = ""
-
-    def step(self, key: str, *_: Any) -> Any:
-        """Refuse."""
-        raise RungError(f"{key!r} is called inside a step or an attempt: call it from the task, where it is recorded")
-
-    sleep = wait = attempt = step
-
-
-INSIDE_STEP: Final = InsideStep()
 
 
 def task(name: str) -> Callable[[F], F]:
