@@ -27,7 +27,7 @@ class Host:
         self.boots = 0
         self.init = 0
         self._holder: subprocess.Popen[bytes] | None = None
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def address(self) -> str:
@@ -53,7 +53,11 @@ class Host:
                 [*enter, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT,
                 start_new_session=True,
             )  # fmt: skip
-        self._started.append(process)
+        self._started[name] = process
+
+    def has_ended(self, name: str) -> bool:
+        """Return whether a process of the host has ended by itself."""
+        return self._started[name].poll() is not None
 
     def log(self, name: str) -> Path:
         return Path(self.folder, f"{self.name}-{self.boots}-{name}.log")
@@ -65,7 +69,7 @@ class Host:
             with suppress(ProcessLookupError):
                 os.kill(self.init, signal.SIGKILL)
             let_go(holder)
-        for process in self._started:
+        for process in self._started.values():
             process.send_signal(signal.SIGCONT)  # of a host that was frozen
             process.kill()
             process.wait()
@@ -78,7 +82,7 @@ class Host:
     def thaw(self) -> None:
         """Let all processes of the host go on."""
         self._signal(signal.SIGCONT)
-        for process in self._started:  # nsenter stops itself when its child stops
+        for process in self._started.values():  # nsenter stops itself when its child stops
             process.send_signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +63,7 @@ class Network:
 
     def __init__(self, seed: int) -> None:
         self._exits = ExitStack()
+        self._turn = threading.Lock()
         command = [sys.executable, "-m", "tests.fleet_hosts.router", str(seed)]
         self._router = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
 
@@ -81,10 +83,11 @@ class Network:
     def _tell(self, **command: Any) -> None:
         assert self._router.stdin is not None
         assert self._router.stdout is not None
-        self._router.stdin.write(json.dumps(command).encode() + b"\n")
-        self._router.stdin.flush()
-        if self._router.stdout.readline() != b"done\n":
-            raise NotAllowed("the router has ended")
+        with self._turn:
+            self._router.stdin.write(json.dumps(command).encode() + b"\n")
+            self._router.stdin.flush()
+            if self._router.stdout.readline() != b"done\n":
+                raise NotAllowed("the router has ended")
 
     def close(self) -> None:
         """End the router, and let go of the namespaces."""
