@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SEEDS = int(os.environ.get("RUNG_FLEET_SEEDS", "200"))
 
 
+@pytest.mark.uncovered
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_in_a_storm_every_invariant_holds(seed: int) -> None:
     """Nothing acknowledged is lost, nothing finished runs again, every run ends, and no limit is exceeded."""

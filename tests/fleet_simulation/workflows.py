@@ -34,6 +34,9 @@ class Workflow:
     token: int = 0
     begun_at: float = 0.0
     begun: int = 0  # executions since its last new step, with the one that recorded it
+    begun_before: int = 0  # the same, before that step
+    progress_at: float = 0.0  # when it was recorded
+    cancelled_at: float = 0.0
     steps: list[str] = field(default_factory=list)
 
 
@@ -65,7 +68,7 @@ class Workflows:
             self._violated(f"step {number} of {name} was recorded twice")
         elif number == len(run.steps):
             run.steps.append(value)
-            run.begun = 1
+            run.begun_before, run.begun, run.progress_at = run.begun, 1, self._now()
         elif number > len(run.steps):
             self._violated(f"step {len(run.steps)} of {name} was lost")
 
@@ -98,8 +101,16 @@ class Workflows:
     def cancel(self, name: str) -> None:
         """End a run that has not ended."""
         if self.table[name].status != "SUCCESS":
-            self.table[name].status = "CANCELLED"
+            self.table[name].status, self.table[name].cancelled_at = "CANCELLED", self._now()
             self.table[name].token += 1
+
+    def executions_without_step(self, name: str, seconds: float) -> int:
+        """Return the executions without a new step before a run was cancelled, or those of which its canceller knew.
+
+        A hung executor may have recorded a step less than `seconds` before, while a watchdog was at it.
+        """
+        run = self.table[name]
+        return max(run.begun, run.begun_before if run.cancelled_at - run.progress_at < seconds else 0)
 
     def _owned(self, name: str, token: int) -> Workflow:
         run = self.table[name]

@@ -278,8 +278,9 @@ class World:
                 self.violate(f"{run} ended partial after {self.database.claims.get(run, 0)} claims without a step")
             self._check_poison(run, is_partial=is_partial)
         for run, row in self.workflows.table.items():
-            if row.status == "CANCELLED" and row.begun <= MAX_TAKEOVERS:
-                self.violate(f"{run} ended partial after {row.begun} executions without a step")
+            begun = self.workflows.executions_without_step(run, LEASE)
+            if row.status == "CANCELLED" and begun <= MAX_TAKEOVERS:
+                self.violate(f"{run} ended partial after {begun} executions without a step")
             self._check_poison(run, is_partial=row.status == "CANCELLED")
 
     def _check_poison(self, run: str, *, is_partial: bool) -> None:
