@@ -64,6 +64,13 @@ class Member:
         self.holder, self.rate, self.number = SliceHolder(0.5), SharedRate(CALLS_PER_MINUTE), 0
         self.ledger = SpendLedger(self._trace, self.journal)
         self.spent_from_slice = self.spent_by_ledger = 0.0
+        self._name_parts()
+
+    def _name_parts(self) -> None:
+        """Replace random names by those of the process: rows are added up in the order of names, and round differently."""
+        self.watchdog._name = self.ledger._holder = self.process.name  # noqa: SLF001
+        if self.ledger.leased is not None:
+            self.ledger.leased._holder = self.process.name  # noqa: SLF001
 
     def start(self) -> None:
         """Run all parts."""

@@ -53,7 +53,7 @@ class _Call(NamedTuple):
 class Network:
     """Carries calls. Those that are due run one after another, in the order of their arrival."""
 
-    def __init__(self, loop: VirtualLoop, chance: Random, trace: Callable[[str], None]) -> None:
+    def __init__(self, loop: VirtualLoop, chance: Random, trace: Callable[..., None]) -> None:
         self._loop, self._chance, self._trace = loop, chance, trace
         self.faults, self.cuts = Faults(), list[Cut]()
         self._calls: list[_Call] = []

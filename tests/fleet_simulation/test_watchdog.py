@@ -30,7 +30,7 @@ class Rig:
     def __init__(self) -> None:
         self.loop, database = VirtualLoop(), SimulatedDatabase()
         database.wipe(self.now, LEASE)
-        self.loop.send = Network(self.loop, Random(0), lambda _: None).send
+        self.loop.send = Network(self.loop, Random(0), lambda *_: None).send
         self.journal = cast("Journal", SimulatedJournal(database, lambda: "certain", lambda: None))
         self.workflows = Workflows(self.now, pytest.fail)
         self.before: Any = lambda _: None  # what happens before the watchdog asks or changes something

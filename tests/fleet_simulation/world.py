@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import traceback
 from random import Random
 from typing import Any
@@ -46,7 +47,7 @@ class World:
     def __init__(self, seed: int, *, is_fair: bool = False) -> None:
         self.seed, self.chance = seed, Random(seed)
         self.loop = VirtualLoop()
-        self.lines: list[str] = []
+        self._trace: list[tuple[float, tuple[object, ...]]] = []
         self.database = _DATABASE
         self.database.wipe(self.now, LEASE)
         self.database.on_shared = self._check_shared
@@ -148,9 +149,14 @@ class World:
         """Return the time of the database."""
         return EPOCH + self.loop.time()
 
-    def trace(self, line: str) -> None:
-        """Add a line to the trace."""
-        self.lines.append(f"{self.loop.time():8.3f} {line}")
+    def trace(self, *what: object) -> None:
+        """Add a line to the trace; it is formatted when somebody reads it."""
+        self._trace.append((self.loop.time(), what))
+
+    def text(self) -> str:
+        """Return the trace."""
+        lines = (f"{at:8.3f} " + " ".join(f"{each!s:.120}" for each in what) for at, what in self._trace)
+        return re.sub(r" at 0x[0-9a-f]+", "", "\n".join(lines))
 
     def violate(self, text: str) -> None:
         """Note that an invariant does not hold."""
@@ -267,7 +273,7 @@ class World:
                 self._check_acknowledged(run, key, value)
         if self.database.violations:
             found = "\n".join(self.database.violations)
-            raise Broken(f"seed {self.seed}: {found}\n" + "\n".join(self.lines))
+            raise Broken(f"seed {self.seed}: {found}\n{self.text()}")
 
     def _check_ends(self) -> None:
         for run in self._open():
