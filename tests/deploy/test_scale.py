@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from bench.fleet import arithmetic, million
 from bench.fleet.herd import Plan, Result, simulate
 
