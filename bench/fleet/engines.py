@@ -58,8 +58,6 @@ class Ours:
             return [{**(await engine.result(run, 300)), "submitted": at} for run, at in submitted.items()]
         finally:
             await engine.close()
-            if hasattr(engine, "journal"):
-                engine.journal.close()
 
     def stop(self) -> None:
         self.fleet.close()

@@ -95,8 +95,6 @@ class EngineFleet:
                 return await asyncio.wait_for(act(engine), LONG)
             finally:
                 await engine.close()
-                if hasattr(engine, "journal"):
-                    engine.journal.close()
 
         try:
             return asyncio.run(use())

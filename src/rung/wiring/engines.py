@@ -87,4 +87,4 @@ def make_engine(settings: FleetSettings, *, executor_id: str = "") -> DurableEng
 
     journal = open_journal(at)
     journal.runs.lease = settings.lease
-    return EmbeddedEngine(journal)
+    return EmbeddedEngine(journal, on_close=journal.close)

@@ -7,22 +7,26 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rung.cli.journal.resume import import_task_module
 from rung.core.domain.errors import ConfigError
+from rung.core.policy.executor_health import beat_interval
+from rung.store.fleet.executors import ExecutorRole, new_executor
+from rung.wiring.engine_load import EngineLoad
 from rung.wiring.engines import ENGINES, fleet_settings, make_engine
 from rung.wiring.fleet_heartbeat import FleetHeartbeat
 from rung.wiring.fleet_watchdog import watchdog_for
 from rung.wiring.journals import is_url, locate
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
     from rung.engine.durable.port import DurableEngine
     from rung.store.journal.journal import Journal
     from rung.wiring.engines import FleetSettings
-    from rung.wiring.fleet_watchdog import FleetWatchdog
 
 
 @click.command(short_help="Run submitted tasks until told to stop.")
@@ -84,33 +88,45 @@ def command(
 
 async def _serve(settings: FleetSettings, concurrency: int) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    executor = replace(new_executor(ExecutorRole.WORKER, engine=settings.engine), lease=settings.lease)
+    engine = make_engine(settings, executor_id=executor.id)
+    load = EngineLoad(engine, executor.id)
+    beside: list[Coroutine[Any, Any, None]] = []
+    heartbeat = None
     with ExitStack() as exits:
         journal = _journal(settings, exits)
-        heartbeat = _heartbeat(settings, journal, lambda: loop.call_soon_threadsafe(stop.set))
-        engine = make_engine(settings, executor_id="" if heartbeat is None else heartbeat.executor.id)
-        watchdog = None if journal is None else watchdog_for(journal, engine, lease=settings.lease, report=_report)
-        if heartbeat is not None:
+        if journal is not None:
+            heartbeat = FleetHeartbeat(
+                journal,
+                executor,
+                detail=load.detail,
+                on_drain=lambda: loop.call_soon_threadsafe(stop.set),
+                warn=_report,
+            )
             exits.enter_context(heartbeat)
+            watchdog = watchdog_for(journal, engine, lease=settings.lease, report=_report)
+            beside = [
+                load.watch(stop, beat_interval(settings.lease)),
+                *([] if watchdog is None else [watchdog.watch(stop)]),
+            ]
         _stop_on_signals(loop, stop, heartbeat)
-        _report(
-            f"worker ready: engine {settings.engine}"
-            + ("" if heartbeat is None else f", executor {heartbeat.executor.id}")
-        )
+        _report(f"worker ready: engine {settings.engine}, executor {executor.id}")
         try:
-            await _work(engine, watchdog, stop, concurrency)
+            await _work(engine, beside, stop, concurrency)
         finally:
             await engine.close()
     _report("worker stopped")
 
 
-async def _work(engine: DurableEngine, watchdog: FleetWatchdog | None, stop: asyncio.Event, concurrency: int) -> None:
-    watching = None if watchdog is None else asyncio.create_task(watchdog.watch(stop))
+async def _work(
+    engine: DurableEngine, beside: Sequence[Coroutine[Any, Any, None]], stop: asyncio.Event, concurrency: int
+) -> None:
+    watching = [asyncio.create_task(watch) for watch in beside]
     try:
         await engine.work(stop, concurrency=concurrency)
     finally:
         stop.set()
-        if watching is not None:
-            await watching
+        await asyncio.gather(*watching)
 
 
 def _journal(settings: FleetSettings, exits: ExitStack) -> Journal | None:
@@ -123,19 +139,13 @@ def _journal(settings: FleetSettings, exits: ExitStack) -> Journal | None:
     return exits.enter_context(open_journal(at))
 
 
-def _heartbeat(settings: FleetSettings, journal: Journal | None, on_drain: object) -> FleetHeartbeat | None:
-    if journal is None:
-        return None
-    from rung.store.fleet.executors import ExecutorRole, new_executor
-
-    executor = replace(new_executor(ExecutorRole.WORKER, engine=settings.engine), lease=settings.lease)
-    return FleetHeartbeat(journal, executor, on_drain=on_drain, warn=_report)  # type: ignore[arg-type]  # a function without arguments
-
-
 def _stop_on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, heartbeat: FleetHeartbeat | None) -> None:
+    received: list[int] = []
+
     def handle(number: int) -> None:
-        if stop.is_set():
-            raise SystemExit(128 + number)  # the second signal: others take over what is in hand
+        received.append(number)
+        if len(received) > 1:
+            raise SystemExit(128 + number)  # others take over what is in hand
         if heartbeat is not None:
             heartbeat.drain()
         _report("stopping: no new runs are taken; those in hand are finished")

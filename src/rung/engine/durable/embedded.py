@@ -16,7 +16,7 @@ from rung.engine.durable.port import ENDED, RunInfo, RunState
 from rung.engine.durable.tasks import TASKS, arun_claimed, is_async, result_of, run_claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from rung.engine.ports import ClaimedRunInfo, DurableJournal, ListedRunInfo
 
@@ -31,9 +31,16 @@ class EmbeddedEngine:
 
     name = "embedded"
 
-    def __init__(self, journal: DurableJournal, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        journal: DurableJournal,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        on_close: Callable[[], object] | None = None,
+    ) -> None:
         self.journal = journal
         self._poll = poll_seconds
+        self._on_close = on_close  # of a journal that was opened for this engine alone
         self.in_hand: set[asyncio.Task[None]] = set()
 
     async def submit(self, run: str, task: str, arguments: Mapping[str, Any]) -> bool:
@@ -106,7 +113,9 @@ class EmbeddedEngine:
                 await asyncio.to_thread(run_claimed, self.journal, claimed.lease, claimed.task, claimed.arguments)
 
     async def close(self) -> None:
-        """Do nothing: the journal belongs to the caller."""
+        """Close the journal, if it was opened for this engine alone."""
+        if self._on_close is not None:
+            await asyncio.to_thread(self._on_close)
 
 
 def _state_of(row: ListedRunInfo) -> RunState:
