@@ -40,13 +40,13 @@ class Plan:
     """Sizes and times of a simulation. `mode`: "sdk" has no gateway, "own" gateways share nothing, "shared" all limits."""
 
     mode: str
-    cells: int = 10  # each has its own database
-    gateways: int = 100  # of a cell
+    cells: int = 50  # each has its own database
+    gateways: int = 20  # of a cell
     agents: int = 1_000  # of a gateway
     think_seconds: float = 10.0  # between two calls of an agent
-    calm_seconds: int = 30
+    calm_seconds: int = 10
     outage_seconds: int = 600
-    after_seconds: int = 180
+    after_seconds: int = 90
     capacity: float = 1.5  # of the provider, relative to the normal load
     patience_seconds: int = 285  # that a call waits in its gateway
     seed: int = 1
@@ -87,10 +87,6 @@ class Node:
     def breaker(self) -> Breaker:
         return self.registry.get(KEY)
 
-    @property
-    def queued(self) -> float:
-        return sum(count for _, count in self.waiting)
-
     def send(self, now: int, random: Random) -> float:
         """Decide which calls go to the provider in this step; return how many."""
         exact = self.thinking / self.plan.think_seconds
@@ -113,11 +109,12 @@ class Node:
             calls[self.retries] += self._released(RELEASED_PER_SECOND)
             self.sent = calls
             return
-        self.waiting.append([now + self.plan.patience_seconds, sum(calls.values())])
+        if any(calls.values()):
+            self.waiting.append([now + self.plan.patience_seconds, sum(calls.values())])
         while self.waiting and self.waiting[0][0] <= now:
             self._fail(self.waiting.popleft()[1])
         may_probe = self.plan.mode != "shared" or self.shared.may_probe(KEY, float(now))
-        if may_probe and self.queued >= 1:
+        if may_probe and self.waiting:
             permit = self.breaker.admit(float(now))
             if isinstance(permit, Permit):
                 self.permit, self.sent[-1] = permit, self._released(1)

@@ -1,6 +1,6 @@
 """What a million agents would need: computed from measured figures, and an outage of ten minutes simulated at that size.
 
-    python -m bench.fleet.million [--report FILE] [--seed 1] [--cells 10]
+    python -m bench.fleet.million [--report FILE] [--seed 1] [--cells 50]
 
 The figures come from `python -m bench.fleet.arithmetic --save`. The simulation (bench.fleet.herd) compares agents with the
 retries of their SDKs alone, gateways that share nothing, and gateways that share circuits and retry budget in each cell.
@@ -94,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", type=Path, help="page to write the tables into")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cells", type=int, default=10, help="of 100 gateways with 1,000 agents each")
+    parser.add_argument("--cells", type=int, default=50, help="of 20 gateways with 1,000 agents each")
     options = parser.parse_args()
     results = {}
     for mode, name in MODES.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ADDRESS = re.compile(r"http://[^\s/]+:(\d+)")
-_KEPT = ("PATH", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+_KEPT = ("PATH",)  # not coverage: a signal may leave its lock held
 
 
 class Answer(NamedTuple):
