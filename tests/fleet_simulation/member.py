@@ -5,47 +5,29 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere, StoreUnavailable
-from rung.core.domain.usage import Usage
+from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.core.policy.executor_health import beat_interval
-from rung.core.policy.model_prices import ModelPrice
-from rung.core.policy.purses import Reservation
-from rung.core.policy.shared_rate import SharedRate
-from rung.core.policy.slices import SharedLimit, SliceHolder
-from rung.core.policy.spend_limits import SpendLimit
 from rung.engine.durable.store_retry import awrite_with_retry
 from rung.engine.durable.tasks import AsyncDurableTask
 from rung.engine.process_identity import ProcessOwner
-from rung.gateway.keys import RequestRejected
-from rung.gateway.settings import GatewayKey, GatewaySettings
-from rung.gateway.spending.ledger import SpendLedger
 from rung.store.durable_runs import DurableRunLease, DurableRunStore
-from rung.store.fleet import slices
 from rung.store.fleet.executors import Executor, ExecutorRole, announce, beat
 from rung.wiring.fleet_watchdog import FleetWatchdog
 from tests.fleet_simulation.database import SimulatedJournal
+from tests.fleet_simulation.invariants import LEASE
+from tests.fleet_simulation.spender import AWAY, Spender
 from tests.fleet_simulation.virtual_time import Clock, Process
 from tests.fleet_simulation.workflows import Begun, Conflict, WorkflowClient
 
 if TYPE_CHECKING:
-    from rung.gateway.inbound_request import InboundRequest
     from rung.store.journal.journal import Journal
     from tests.fleet_simulation.world import World
 
-LEASE = 6.0
 POLL = 3.0
 MAX_IN_HAND = 2
 TASK = "job"
-DOLLARS = SharedLimit(amount=40.0, lease_seconds=12.0, doubt_seconds=3_600.0)
-CALLS_PER_MINUTE = 30.0
-KEY = GatewayKey(hash="0" * 64, name="tenant")
-SPEND = SpendLimit("key", KEY.name, 6.0, KEY.hash)
-ESTIMATE = 0.3  # dollars of one call
-PRICE = ModelPrice(0.01, 0.0)
-AWAY = (StoreUnavailable, TimeoutError)
 
 
 class Member:
@@ -61,16 +43,8 @@ class Member:
         engine = WorkflowClient(world.workflows, self._while_handing_over, self._on_takeover)
         self.watchdog = FleetWatchdog(self.journal, engine, lease=LEASE, report=self._trace, monotonic=clock.read)
         self.in_hand: set[str] = set()
-        self.holder, self.rate, self.number = SliceHolder(0.5), SharedRate(CALLS_PER_MINUTE), 0
-        self.ledger = SpendLedger(self._trace, self.journal)
-        self.spent_from_slice = self.spent_by_ledger = 0.0
-        self._name_parts()
-
-    def _name_parts(self) -> None:
-        """Replace random names by those of the process: rows are added up in the order of names, and round differently."""
-        self.watchdog._name = self.ledger._holder = self.process.name  # noqa: SLF001
-        if self.ledger.leased is not None:
-            self.ledger.leased._holder = self.process.name  # noqa: SLF001
+        self.spender = Spender(world, self.process, self.journal)
+        self.watchdog._name = self.process.name  # noqa: SLF001  # not a random one: traces must repeat
 
     def start(self) -> None:
         """Run all parts."""
@@ -79,7 +53,7 @@ class Member:
             watch = self.watchdog.watch(asyncio.Event())
             parts += [self._beat(), watch, self._work_embedded(), self._work_workflows()]
         if self.world.has_money:
-            parts += [self._spend_slices(), self._spend_as_gateway(), self._call_upstream()]
+            parts += self.spender.parts()
         for part in parts:
             self.process.spawn(part)
 
@@ -223,50 +197,3 @@ class Member:
                 await asyncio.to_thread(write)
                 return
             await asyncio.sleep(1.0)
-
-    # -- shared limits ---------------------------------------------------------------------------------
-
-    async def _spend_slices(self) -> None:
-        clock, chance = self.process.clock, self.world.chance
-        while True:
-            self.number += 1
-            limits = {
-                "dollars": slices.LimitRequest(DOLLARS, self.holder.request(clock.read(), chance.choice([0.0, 0.4]))),
-                "rate": slices.LimitRequest(self.rate.limit, self.rate.request(clock.read())),
-            }
-            with suppress(*AWAY):
-                report = slices.FleetReport(number=self.number, limits=limits)
-                view = await asyncio.to_thread(slices.exchange, self.journal, "f", self.process.name, report)
-                self.holder.apply(view.leases["dollars"], DOLLARS.lease_seconds)
-                self.rate.apply(view.leases["rate"])
-            for _ in range(chance.randrange(1, 5)):
-                await asyncio.sleep(chance.uniform(0.1, 2.5))
-                amount = chance.uniform(0.05, 0.6)
-                if self.holder.take(amount, clock.read()):
-                    self.spent_from_slice += amount
-                    self.world.spend_from_slice(amount)
-                if self.rate.take(clock.read()):
-                    self.world.count_call()
-
-    async def _spend_as_gateway(self) -> None:
-        settings = GatewaySettings(keys=(KEY,))
-        while True:
-            await self.ledger.refresh(settings, self.process.clock.read())
-            await asyncio.sleep(self.world.chance.uniform(2.0, 8.0))
-
-    async def _call_upstream(self) -> None:
-        chance, clock = self.world.chance, self.process.clock
-        inbound = cast("InboundRequest", SimpleNamespace(session="", key_hash=SPEND.id, key_dollars=SPEND.limit))
-        while True:
-            await asyncio.sleep(chance.uniform(0.5, 5.0))
-            reservation = Reservation(limits=(SPEND,))
-            try:
-                await self.ledger.reserve(reservation, ESTIMATE, clock.read())
-            except RequestRejected:
-                continue
-            usage = Usage(input=chance.choice([1, 10, 29, 30]))
-            self.world.spend_by_ledger(PRICE.cost(usage))
-            await asyncio.sleep(chance.uniform(0.1, 6.0))
-            self.ledger.settle(reservation, inbound, "model", PRICE, usage, clock.read())
-            self.spent_by_ledger += PRICE.cost(usage)
-            self.ledger.purses.release(reservation)

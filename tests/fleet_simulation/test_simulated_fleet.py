@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.store.durable_runs import DurableRunLease
-from tests.fleet_simulation.world import Broken, simulate
+from tests.fleet_simulation.invariants import Broken
+from tests.fleet_simulation.world import simulate
 
 if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
