@@ -20,12 +20,17 @@ CREATE FUNCTION public.audit_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
   INSERT INTO public.audit (what, run, key, epoch, owner) {select};
   RETURN NULL;
 END $$;
-CREATE TRIGGER audit AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION public.audit_{name}()
+CREATE TRIGGER audit_{name} AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION public.audit_{name}()
 """
 _EXECUTORS: Final = (
     "executors",
     "rung.message",
     "SELECT 'executor', substr(NEW.topic, 10), '', '', NEW.body::json->>'host' WHERE NEW.topic LIKE 'executor/%'",
+)
+_SPENDING: Final = (
+    "spending",
+    "rung.message",
+    "SELECT 'spent', substr(NEW.topic, 7), NEW.body::json->>'dollars', '', '' WHERE NEW.topic LIKE 'spent/%'",
 )
 _EMBEDDED: Final = (
     ("runs", "rung.run", "SELECT 'run', NEW.id, NEW.state, NEW.epoch::text, NEW.owner WHERE NEW.task <> ''"),
@@ -51,7 +56,10 @@ _DBOS: Final = (
 
 
 class Audited(NamedTuple):
-    """A change: `what` is `run`, `step INSERT`, `step UPDATE` or `executor`; `key` is the state of a run."""
+    """A change: `what` is `run`, `step INSERT`, `step UPDATE`, `executor` or `spent`.
+
+    `key` is the state of a run; of `spent`, it is the dollars that the key `run` has spent in total.
+    """
 
     seq: int
     at: float
@@ -67,7 +75,7 @@ def install(url: str, engine: str) -> None:
     """Write down all changes from now on."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_TABLE)
-        for name, table, select in (_EXECUTORS, *(_DBOS if engine == "dbos" else _EMBEDDED)):
+        for name, table, select in (_EXECUTORS, _SPENDING, *(_DBOS if engine == "dbos" else _EMBEDDED)):
             connection.execute(_TRIGGER.format(name=name, table=table, select=select).encode())
 
 

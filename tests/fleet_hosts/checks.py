@@ -51,10 +51,14 @@ class Evidence:
         self.said = read_said(world.folder)
         self.logged = read_steps(world.folder)
         rows = audit.read(world.url)
-        self.executors = {row.run: row.owner for row in rows if row.what == "executor"}
+        known = {host.name for host in world.hosts}  # a watchdog lists an executor that did not say where it is
+        self.executors = {row.run: row.owner for row in rows if row.what == "executor" and row.owner in known}
+        self.spent: defaultdict[str, list[float]] = defaultdict(list)  # dollars over time, by the hash of a key
         changes: defaultdict[str, list[Audited]] = defaultdict(list)
         for row in rows:
-            if row.what != "executor":
+            if row.what == "spent":
+                self.spent[row.run].append(float(row.key))
+            elif row.what != "executor":
                 changes[row.run].append(row)
         self.runs = {run: RunHistory(each) for run, each in changes.items()}
 
@@ -113,7 +117,8 @@ def check_epochs(evidence: Evidence) -> None:
             owner = row.owner or owner
             if row.what.startswith("step") or row.key in ENDED:
                 writer = evidence.world.hosts_by_address[row.address].name
-                assert writer == evidence.host_of(owner), f"{run}: written by {writer}: {row}"
+                owned_by = evidence.host_of(owner)
+                assert writer == owned_by, f"{run} of {owned_by}: written by {writer}: {row}"
 
 
 def check_steps(evidence: Evidence) -> None:
@@ -147,9 +152,21 @@ def check_spending(evidence: Evidence) -> None:
         dollars = paid[name] * CALL_DOLLARS
         answers = Counter(each.what for each in evidence.said if each.where.endswith(f"/{name}"))
         said = f"{name}: paid {dollars}, recorded {spent}, held {reserved}, budget {budget}, answers {answers}"
-        assert 0 < spent <= budget, said
+        assert [0.0, *evidence.spent[digest]] == sorted(evidence.spent[digest] + [0.0]), said
+        assert 0 < spent == evidence.spent[digest][-1] <= budget, said
         assert dollars <= budget, said
         assert dollars <= spent + reserved, said
+
+
+def check_status(world: World) -> None:
+    """The status lists all workers that run as live, none of a host that died, and no limit that is negative."""
+    status = world.status()
+    live = {each["id"] for each in status["executors"] if each["health"] == "live"}
+    running = {name for host in world.hosts for name in world.workers_of(host, host.boots)}
+    died = {name for host in world.hosts for boot in range(1, host.boots) for name in world.workers_of(host, boot)}
+    assert running <= live, (running, status)
+    assert not died & live, (died, status)
+    assert all(limit["used"] >= 0 and limit["out"] >= 0 for limit in status["limits"]), status
 
 
 def call_of(record: Any) -> str:

@@ -22,7 +22,8 @@ from rung.wiring.engines import engine as make_engine
 from tests.fleet_hosts.host_tasks import TASK, append
 
 CLIENT_LOG: Final = "clients.log"
-SECONDS: Final = 15.0  # for which a request waits
+SUBMIT_SECONDS: Final = 15.0  # for which a client waits for an answer
+CALL_SECONDS: Final = 5.0
 MODEL: Final = "m"
 MAX_TOKENS: Final = 10
 
@@ -54,10 +55,12 @@ class Said(NamedTuple):
 
 def main(settings: ClientSettings) -> None:
     """Submit runs and call gateways until told to stop."""
-    calls = threading.Thread(target=_call_gateways, args=(settings,))
-    calls.start()
+    threads = [threading.Thread(target=_call_gateway, args=(settings, gateway)) for gateway in settings.gateways]
+    for thread in threads:
+        thread.start()
     asyncio.run(_submit(settings))
-    calls.join()
+    for thread in threads:
+        thread.join()
 
 
 async def _submit(settings: ClientSettings) -> None:
@@ -69,7 +72,7 @@ async def _submit(settings: ClientSettings) -> None:
         _say(settings, "submitting", run)
         try:
             arguments = {"folder": settings.folder, "run": run}
-            is_new = await asyncio.wait_for(engine.submit(run, TASK, arguments), SECONDS)
+            is_new = await asyncio.wait_for(engine.submit(run, TASK, arguments), SUBMIT_SECONDS)
         except Exception as error:  # whatever it is: nothing was acknowledged
             _say(settings, "unknown", run, type(error).__name__)
         else:
@@ -77,19 +80,19 @@ async def _submit(settings: ClientSettings) -> None:
         await asyncio.sleep(settings.pause * chance.uniform(0.5, 1.5))
 
 
-def _call_gateways(settings: ClientSettings) -> None:
-    number, chance = 0, random.Random(settings.name)
+def _call_gateway(settings: ClientSettings, gateway: str) -> None:
+    number, chance = 0, random.Random(f"{settings.name}-{gateway}")
     while not _is_over(settings):
         number += 1
-        gateway, name = settings.gateways[number % len(settings.gateways)], chance.choice(sorted(settings.keys))
-        call = f"call-{settings.name}-{number}"
+        name = chance.choice(sorted(settings.keys))
+        call = f"call-{settings.name}-{gateway.partition(':')[0]}-{number}"
         _say(settings, "asking", call, f"{gateway}/{name}")
         try:
             said = _call(gateway, call, settings.keys[name])
         except (OSError, http.client.HTTPException, ValueError) as error:
             said = type(error).__name__
         _say(settings, said, call, f"{gateway}/{name}")
-        time.sleep(settings.pause * chance.uniform(0.1, 0.5))
+        time.sleep(settings.pause * chance.uniform(0.5, 1.5))
 
 
 def _call(gateway: str, call: str, key: str) -> str:
@@ -97,7 +100,7 @@ def _call(gateway: str, call: str, key: str) -> str:
     body = {"model": MODEL, "max_tokens": MAX_TOKENS, "messages": [{"role": "user", "content": call}]}
     headers = {"x-api-key": key, "x-rung-session": call, "content-type": "application/json"}
     host, _, port = gateway.rpartition(":")
-    with closing(http.client.HTTPConnection(host, int(port), timeout=SECONDS)) as connection:
+    with closing(http.client.HTTPConnection(host, int(port), timeout=CALL_SECONDS)) as connection:
         connection.request("POST", "/v1/messages", json.dumps(body), headers)
         answer = connection.getresponse()
         read = json.loads(answer.read())

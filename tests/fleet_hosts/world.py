@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -30,12 +31,13 @@ LEASE_SECONDS: Final = 5.0
 WORKERS: Final = ("worker-a", "worker-b")
 PORT: Final = 8484
 CALL_DOLLARS: Final = 1.0  # what each call costs, and is estimated to cost
-BUDGETS: Final = {"small": 12.0, "large": 10_000.0}  # of the keys; the small one is spent in every run
+BUDGETS: Final = {"small": 30.0, "large": 10_000.0}  # of the keys; the small one is spent in every run
 PAUSE_SECONDS: Final = 0.6  # between two runs of a client, on average
 # A cut connection is noticed within seconds.
 URL_OPTIONS: Final = (
     "connect_timeout=3&keepalives_idle=1&keepalives_interval=1&keepalives_count=3&tcp_user_timeout=4000"
 )
+_EXECUTOR: Final = re.compile(r"worker ready: .* executor (\w+)")
 SETTINGS: Final = """
 [gateway]
 anthropic = "{provider}"
@@ -116,6 +118,11 @@ class World:
         """Return the host and the role of each executor that runs."""
         running = [host.name for host in self.hosts if host.is_up]
         return sorted((name, role) for name in running for role in ("worker", "worker", "gateway"))
+
+    def workers_of(self, host: Host, boot: int) -> list[str]:
+        """Return the executor ids of the workers of a host since it booted for this time."""
+        texts = [Path(self.folder, f"{host.name}-{boot}-{name}.log").read_text() for name in WORKERS]
+        return [found[1] for text in texts if (found := _EXECUTOR.search(text))]
 
     def until(self, is_true: Callable[[], bool], what: str) -> None:
         """Wait for a condition."""
