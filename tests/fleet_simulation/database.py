@@ -110,6 +110,7 @@ class SimulatedDatabase:
     def _note_beat(self, topic: str, before: float, now: float) -> None:
         if now - before > self.lease:
             self.silent[topic.removeprefix("executor/")] = now
+            self.on_return(topic.removeprefix("executor/"))
 
     def _note_shared(self, body: str) -> None:
         self.on_shared(body)
@@ -121,6 +122,7 @@ class SimulatedDatabase:
         """Empty it for another simulation, with executors of this lease."""
         self.lease = lease
         self.on_shared: Callable[[str], object] = lambda _: None
+        self.on_return: Callable[[str], object] = lambda _: None
         self._is_wiping = True
         for table in ("message", "run", "step"):
             self.raw.execute(f"DELETE FROM {table}")  # constants

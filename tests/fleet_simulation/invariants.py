@@ -41,6 +41,7 @@ class Invariants:
         self.database.wipe(self.now, LEASE)
         self.database.on_shared = self._check_shared
         self.workflows = Workflows(self.now, self.violate)
+        self.database.on_return = self.workflows.return_of
         self.members: list[Member] = []
         self.poison: dict[str, str] = {}
         self.acknowledged: dict[tuple[str, str], Any] = {}

@@ -104,6 +104,12 @@ class Workflows:
             self.table[name].status, self.table[name].cancelled_at = "CANCELLED", self._now()
             self.table[name].token += 1
 
+    def return_of(self, executor: str) -> None:
+        """Count the executions of an executor that was silent for a lease, and is back, as new ones: each silence counts."""
+        for run in self.table.values():
+            if run.status == "PENDING" and run.executor == executor:
+                run.begun += 1
+
     def executions_without_step(self, name: str, seconds: float) -> int:
         """Return the executions without a new step before a run was cancelled, or those of which its canceller knew.
 
