@@ -13,7 +13,8 @@ _TABLE: Final = """
 CREATE TABLE public.audit (
   seq BIGSERIAL PRIMARY KEY, at DOUBLE PRECISION NOT NULL DEFAULT EXTRACT(EPOCH FROM clock_timestamp()),
   what TEXT NOT NULL, run TEXT NOT NULL, key TEXT NOT NULL, epoch TEXT NOT NULL, owner TEXT NOT NULL,
-  address TEXT NOT NULL DEFAULT coalesce(host(inet_client_addr()), ''))
+  address TEXT NOT NULL DEFAULT coalesce(host(inet_client_addr()), ''),
+  writer TEXT NOT NULL DEFAULT current_setting('application_name'))
 """
 _TRIGGER: Final = """
 CREATE FUNCTION public.audit_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -25,7 +26,8 @@ CREATE TRIGGER audit_{name} AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECU
 _EXECUTORS: Final = (
     "executors",
     "rung.message",
-    "SELECT 'executor', substr(NEW.topic, 10), '', '', NEW.body::json->>'host' WHERE NEW.topic LIKE 'executor/%'",
+    """SELECT 'executor', substr(NEW.topic, 10), NEW.body::json->>'pid', '', NEW.body::json->>'host'
+    WHERE NEW.topic LIKE 'executor/%'""",
 )
 _SPENDING: Final = (
     "spending",
@@ -58,7 +60,8 @@ _DBOS: Final = (
 class Audited(NamedTuple):
     """A change: `what` is `run`, `step INSERT`, `step UPDATE`, `executor` or `spent`.
 
-    `key` is the state of a run; of `spent`, it is the dollars that the key `run` has spent in total.
+    `key` is the state of a run or the process id of an executor; of `spent`, the dollars that the key `run` has spent in
+    total. `writer` is the process that made the change, where it gives its connections a name: DBOS has its own.
     """
 
     seq: int
@@ -69,6 +72,7 @@ class Audited(NamedTuple):
     epoch: str
     owner: str
     address: str
+    writer: str
 
 
 def install(url: str, engine: str) -> None:

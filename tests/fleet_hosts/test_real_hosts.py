@@ -60,7 +60,7 @@ def _storm(made: World, seed: int) -> None:
     lines = [
         f"{each.kind} of {each.host}: {each.begin - begin:.1f} to {each.end - begin:.1f} s" for each in injector.changes
     ]
-    counts = f"{len(evidence.runs)} runs, {evidence.takeovers()} takeovers, {dict(said)}"
+    counts = f"{len(evidence.runs)} runs, {evidence.takeovers()} takeovers, {evidence.rejected_ends()} rejected results, {dict(said)}"
     sys.stdout.write(
         f"\nseed {seed}, {made.engine}: {counts}, ended after {time.time() - begin:.0f} s; {'; '.join(lines)}\n"
     )

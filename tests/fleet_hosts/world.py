@@ -80,9 +80,17 @@ class World:
         worker = ("fleet", "worker", "--import", "tests.fleet_hosts.host_tasks", "--engine", self.engine)
         for name in WORKERS:
             lease = ("--lease", str(LEASE_SECONDS))
-            host.start(name, *rung, *worker, "--url", self.remote_url, *lease, environment=self._environment())
+            environment = self._environment(f"{host.name}-{host.boots}-{name}")
+            host.start(name, *rung, *worker, "--url", self.remote_url, *lease, environment=environment)
         gateway = ("gateway", "--config", f"{self.folder}/gateway.toml", "--host", host.address, "--port", str(PORT))
-        host.start("gateway", *rung, *gateway, "--journal", self.remote_url, environment=self._environment())
+        host.start(
+            "gateway",
+            *rung,
+            *gateway,
+            "--journal",
+            self.remote_url,
+            environment=self._environment(f"{host.name}-{host.boots}-gateway"),
+        )
         client = (sys.executable, "-m", "tests.fleet_hosts.client", self._client(host).text())
         host.start("client", *client, environment=self._environment())
 
@@ -97,9 +105,10 @@ class World:
             pause=PAUSE_SECONDS,
         )
 
-    def _environment(self) -> dict[str, str]:
-        mine = {"HOME": self.folder, "RUNG_FLEET_LEASE": str(LEASE_SECONDS), "PYTHONUNBUFFERED": "1"}
-        return {"PATH": os.environ["PATH"], **mine}
+    def _environment(self, name: str = "rung") -> dict[str, str]:
+        """Return the environment of a process; the database sees its name."""
+        mine = {"HOME": self.folder, "RUNG_FLEET_LEASE": str(LEASE_SECONDS), "PYTHONUNBUFFERED": "1", "PGAPPNAME": name}
+        return {**{key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}, **mine}
 
     # -- what is seen ------------------------------------------------------------------------------------
 
