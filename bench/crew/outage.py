@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tests.crew.outage import HOUR, OutageWorld
 from tests.crew.test_conducted import Place
-from tests.crew.test_parked import LIMIT, OVERLOADED, prepare, starts
+from tests.crew.test_parked import LIMIT, OVERLOADED, end_of_refusals, prepare, refused
 
 from rung.core.crew.contract import TaskState
 from rung.store.crew.table import CrewTable
@@ -94,15 +94,16 @@ def run_real(name: str, refusal: str, seconds: float) -> None:
     """Run six tasks on two workers with default settings, and print what came of them."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
-        end = prepare(place, refusal, seconds, **DEFAULTS)
+        prepare(place, refusal, int(seconds), **DEFAULTS)
         place.start()
         place.end()
+        end = end_of_refusals(place)
         with CrewTable.open(str(place.db)) as table:
             rows, restarts = table.tasks(), len(table.restarts(1e9))
-        refused = sum(result == "refused" for _, result, _ in starts(place))
+        refusals = len(refused(place))
     charged = sum(row.error_tries + row.redispatches for row in rows)
     late = (time.time() - end) / 60
-    print_row((name, f"{count_complete(rows)} of {len(rows)}", charged, restarts, "", "", refused, f"{late:.1f}"))
+    print_row((name, f"{count_complete(rows)} of {len(rows)}", charged, restarts, "", "", refusals, f"{late:.1f}"))
 
 
 def count_complete(rows: Sequence[TaskRow]) -> int:
