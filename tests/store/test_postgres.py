@@ -221,12 +221,16 @@ def test_server_restarts(tmp_path: Path) -> None:
             assert journal.read("SELECT sum(n) FROM by_hour") == [(400,)]
 
 
-def test_a_writer_that_hangs_in_mid_transaction(postgres_url: str) -> None:
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_writer_that_hangs_in_mid_transaction(postgres_url: str, rows: int) -> None:
     """A host that hangs or is cut off in mid-transaction blocks all writers, but not until the leases of their runs end."""
     with open_journal(postgres_url) as journal:
         lease, claimed_until = journal.runs.claim("run", "task"), time.time() + LEASE_SECONDS
         hanging = PostgresBackend(postgres_url).connect(write=True)
         hanging.begin()
+        hanging.executemany(
+            "INSERT INTO step (run, key, result, at) VALUES (?, ?, '', 0)", [("x", str(n)) for n in range(rows)]
+        )
         while True:
             with suppress(StoreUnavailable):
                 lease.renew()
