@@ -35,7 +35,7 @@ quick: $(VENV)/.ready  ## run lint, types, unit and property tests in under a mi
 # $(call environment,DIRECTORY,LOCK): create an environment with the packages of a lock file; every hash is checked.
 # A lock names all packages. Without --no-deps, pip rejects a dependency on one with an extra, since a lock names no extras.
 environment = echo "setting up $(1)"; \
-  if command -v uv >/dev/null; then uv venv -q --allow-existing $(1) && uv pip install -q --python $(1)/bin/python --require-hashes -r $(2); \
+  if command -v uv >/dev/null; then uv venv -q --allow-existing $(1) && uv pip install -q --compile-bytecode --python $(1)/bin/python --require-hashes -r $(2); \
   else $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --no-deps --require-hashes -r $(2); fi
 PIP := $(BIN)/python -m pip install -q
 # Where there is no Node, the one of a wheel builds the dashboard.
