@@ -207,6 +207,15 @@ def check_status(world: World) -> None:
     assert all(limit["used"] >= 0 and limit["out"] >= 0 for limit in status["limits"]), status
 
 
+def is_spent(world: World, after: float) -> bool:
+    """Return whether every gateway has refused its last two calls with the small budget since a time."""
+    answers: defaultdict[str, list[str]] = defaultdict(list)
+    for each in read_said(world.folder):
+        if each.where.endswith("/small") and each.what != "asking" and each.at > after:
+            answers[each.where].append(each.what)
+    return len(answers) == len(world.hosts) and all(each[-2:] == ["429", "429"] for each in answers.values())
+
+
 def call_of(record: Any) -> str:
     """Return the call that a request of the provider's log belongs to."""
     return str(record.json["messages"][0]["content"])

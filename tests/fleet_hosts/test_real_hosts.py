@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fleet_hosts import audit, checks
-from tests.fleet_hosts.client import read_said
 from tests.fleet_hosts.faults import FaultInjector, FaultKind, plan
 from tests.fleet_hosts.network import NotAllowed
 from tests.fleet_hosts.world import world
@@ -42,7 +41,8 @@ def _storm(made: World, seed: int) -> None:
     begin = time.time()
     injector = FaultInjector(made)
     injector.run(plan(seed))
-    made.until(lambda: any(each.what == "429" for each in read_said(made.folder)), "the small budget is spent")
+    healed = time.time()
+    made.until(lambda: checks.is_spent(made, healed), "the small budget is spent")
     Path(made.folder, "stop").touch()
     made.until(made.are_clients_done, "the clients have ended")
     made.until(lambda: audit.count_open(made.url, made.engine) == 0, "every run has ended")
