@@ -222,7 +222,7 @@ def call_of(record: Any) -> str:
 
 
 def unrecorded(evidence: Evidence, deaths: dict[str, float]) -> set[str]:
-    """Return the answered calls that are not in the journal, of gateways that did not die after they answered."""
+    """Return the answered calls that are not in the journal, of gateways that did not die before they could record it."""
     world = evidence.world
     answered = {
         each.name

@@ -52,7 +52,7 @@ def _storm(made: World, seed: int) -> None:
     checks.check_runs(evidence)
     checks.check_epochs(evidence)
     checks.check_steps(evidence)
-    deaths = {change.host: change.begin for change in injector.changes if change.kind is FaultKind.DEATH}
+    deaths = {change.host: change.end for change in injector.changes if change.kind is FaultKind.DEATH}
     made.until(lambda: not checks.unrecorded(evidence, deaths), "every answered call is recorded")
     checks.check_spending(evidence)
     assert evidence.takeovers(), "no run came to another host: this proves nothing"
