@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tests.fleet_simulation.virtual_time import Process
     from tests.fleet_simulation.world import World
 
-DOLLARS = SharedLimit(amount=40.0, lease_seconds=12.0, doubt_seconds=3_600.0)
+DOLLARS = SharedLimit(amount=12.0, lease_seconds=12.0, doubt_seconds=3_600.0)
 CALLS_PER_MINUTE = 30.0
 KEY = GatewayKey(hash="0" * 64, name="tenant")
-SPEND = SpendLimit("key", KEY.name, 6.0, KEY.hash)
+SPEND = SpendLimit("key", KEY.name, 2.0, KEY.hash)
 ESTIMATE = 0.3  # dollars of one call
 PRICE = ModelPrice(0.01, 0.0)
 AWAY = (StoreUnavailable, TimeoutError)
