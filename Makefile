@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: bench-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: bench-fleet storm-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -258,6 +258,10 @@ fleet-arithmetic: $(VENV)/.ready  ## measure rows, bytes and limits of a recover
 
 scale: $(VENV)/.ready  ## compute and simulate a million agents; minutes
 	@$(BIN)/python -m bench.fleet.million --report docs/explanation/scale.md
+
+storm-fleet: $(VENV)/.ready  ## test fleets: 10,000 seeds in virtual time (SEEDS=…), and ten of three real hosts whose network fails, for each engine; needs root
+	@RUNG_FLEET_SEEDS=$(or $(SEEDS),10000) $(BIN)/pytest -n $(CORES) tests/fleet_simulation
+	@RUNG_FLEET_SEEDS=$(or $(HOSTS),10) $(BIN)/pytest -s tests/fleet_hosts
 
 storm-engines: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## test all durable engines with a kill at the start of every step
 	@RUNG_STORM=1 $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/engines

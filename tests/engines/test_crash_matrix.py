@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rung.core.domain.errors import RunEnded
-from tests.engines.fleets import fleet
+from tests.engines.fleets import LEASE_SECONDS, fleet
 from tests.store import postgres
 
 if TYPE_CHECKING:
@@ -111,8 +111,11 @@ def test_the_database_goes_away_in_mid_run(
         made.start_worker()
         run = made.submit("five", folder=made.folder)
         made.until_logged("begin s2")
+        made.start_worker()  # it must not take the run of a worker that could not renew its lease
+        made.until(lambda: made.said().count("worker ready") == 2, "both workers are ready")
         with postgres.outage(made.url):
             time.sleep(seconds)  # real seconds of a real server
+        time.sleep(LEASE_SECONDS)  # in which the other worker could take it
         (tmp_path / "hold-s2").unlink()
         assert made.result(run) == [f"s{n} done" for n in range(5)]
         assert sum(line.startswith("begin") for line in made.log()) == 5, made.said()

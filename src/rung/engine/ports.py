@@ -320,6 +320,8 @@ class ListedRunInfo(Protocol):
 class DurableRuns(Protocol):
     """Registry of runs that survive their process."""
 
+    lease: float
+
     def claim(self, run: str, task: str = "", arguments: Any = None) -> RunLease:
         """Acquire the lease on a run. The run is created if it does not exist."""
         ...
@@ -340,8 +342,11 @@ class DurableRuns(Protocol):
         """Create a run that no process owns. Return False if it exists."""
         ...
 
-    def claim_next(self, tasks: Sequence[str]) -> ClaimedRunInfo | None:
-        """Acquire the lease on the oldest run of these tasks that no live process owns, or None."""
+    def claim_next(self, tasks: Sequence[str], *, takes_expired: bool = True) -> ClaimedRunInfo | None:
+        """Acquire the lease on the oldest run of these tasks that no live process owns, or None.
+
+        Without `takes_expired`, a run whose lease has expired is left to its owner.
+        """
         ...
 
     def find(self, run: str) -> FoundRunInfo | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rung.store.sealing import JournalKey
 
 LEASE_SECONDS: Final = 30.0
+NO_LEASE: Final = 0.0  # of a run that was submitted or released
 MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
 
 
@@ -166,14 +167,17 @@ class DurableRunStore:
             work, lambda connection: bool(connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)))
         ).result()
 
-    def claim_next(self, tasks: Sequence[str]) -> ClaimedRun | None:
-        """Become the owner of the oldest run of these tasks that no live process owns; None when there is none."""
+    def claim_next(self, tasks: Sequence[str], *, takes_expired: bool = True) -> ClaimedRun | None:
+        """Become the owner of the oldest run of these tasks that no live process owns; None when there is none.
+
+        Without `takes_expired`, an expired lease is no proof of death: nobody could renew one while the database was away.
+        """
         if not tasks:
             return None
         mine, expires_at = self.owner(), self.now() + self.lease
 
         def work(connection: BackendConnection) -> tuple[str, str, str, int, int] | None:
-            found = self._find_claimable(connection, tasks)
+            found = self._find_claimable(connection, tasks, takes_expired=takes_expired)
             if found is None:
                 return None
             run, task, arguments = found
@@ -188,11 +192,14 @@ class DurableRunStore:
         lease = DurableRunLease(self, run, epoch, done=None, exhausted=exhausted, expires_at=expires_at)
         return ClaimedRun(lease, task, json.loads(self.key.reveal(arguments, _place(run, "arguments"))))
 
-    def _find_claimable(self, connection: BackendConnection, tasks: Sequence[str]) -> tuple[str, str, str] | None:
+    def _find_claimable(
+        self, connection: BackendConnection, tasks: Sequence[str], *, takes_expired: bool
+    ) -> tuple[str, str, str] | None:
         """Return the oldest run without an owner; else one whose owner's lease has expired, or who is gone from here."""
         marks = ", ".join("?" * len(tasks))
         columns = f"SELECT id, task, arguments, owner FROM run WHERE state = 'open' AND task IN ({marks})"  # noqa: S608  # placeholders alone
-        free = connection.execute(f"{columns} AND lease < ? ORDER BY made_at, id LIMIT 1", (*tasks, self.now()))
+        until = self.now() if takes_expired else NO_LEASE
+        free = connection.execute(f"{columns} AND lease <= ? ORDER BY made_at, id LIMIT 1", (*tasks, until))
         if free:
             return free[0][:3]
         held = connection.execute(f"{columns} AND owner <> '' ORDER BY made_at, id", tuple(tasks))

@@ -7,6 +7,7 @@ same machine is noticed at once, on another one when its lease expires.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +43,7 @@ class EmbeddedEngine:
         self._poll = poll_seconds
         self._on_close = on_close  # of a journal that was opened for this engine alone
         self.in_hand: set[asyncio.Task[None]] = set()
+        self._judges_from = 0.0  # until then, an expired lease may be that of a live worker: the store was away
 
     async def submit(self, run: str, task: str, arguments: Mapping[str, Any]) -> bool:
         """Create a run that any worker can claim."""
@@ -98,9 +100,11 @@ class EmbeddedEngine:
             await asyncio.wait(self.in_hand)
 
     async def _claim(self) -> ClaimedRunInfo | None:
+        takes_expired = time.monotonic() >= self._judges_from
         try:
-            return await asyncio.to_thread(self.journal.runs.claim_next, sorted(TASKS))
+            return await asyncio.to_thread(self.journal.runs.claim_next, sorted(TASKS), takes_expired=takes_expired)
         except StoreUnavailable:
+            self._judges_from = time.monotonic() + self.journal.runs.lease
             await asyncio.sleep(MAX_POLL_SECONDS)
             return None
 
