@@ -12,8 +12,9 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, LeaseLost, RunOwnedElsewhere, StoreUnavailable
 from rung.engine.durable.store_retry import RETRY_DELAYS_SECONDS
 from rung.store import open_journal
-from rung.store.durable_runs import DurableRunLease, DurableRunStore
+from rung.store.durable_runs import DurableRunStore
 from rung.store.journal.journal import Journal
+from rung.store.run_lease import DurableRunLease
 from rung.testing import FakeClock
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import RunNotResumable, SealedElsewhere, StoreUnavailable
 from rung.errors import AttemptError
 from rung.store import open_journal
-from rung.store.durable_runs import DurableRunLease
+from rung.store.run_lease import DurableRunLease
 from rung.store.sealing import key_file
 from rung.testing import FakeClock
 from tests.store.durable_runs.crash_matrix import API_KEY, LONG, TOKEN

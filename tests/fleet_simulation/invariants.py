@@ -20,7 +20,7 @@ from tests.fleet_simulation.virtual_time import EPOCH, VirtualLoop
 from tests.fleet_simulation.workflows import Workflows
 
 if TYPE_CHECKING:
-    from rung.store.durable_runs import DurableRunLease
+    from rung.store.run_lease import DurableRunLease
     from tests.fleet_simulation.member import Member
 
 LEASE = 6.0

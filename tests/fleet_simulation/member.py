@@ -12,7 +12,7 @@ from rung.core.policy.executor_health import beat_interval
 from rung.engine.durable.store_retry import awrite_with_retry
 from rung.engine.durable.tasks import AsyncDurableTask
 from rung.engine.process_identity import ProcessOwner
-from rung.store.durable_runs import DurableRunLease, DurableRunStore
+from rung.store.durable_runs import DurableRunStore
 from rung.store.fleet.executors import Executor, ExecutorRole, announce, beat
 from rung.wiring.fleet_watchdog import FleetWatchdog
 from tests.fleet_simulation.database import SimulatedJournal
@@ -23,6 +23,7 @@ from tests.fleet_simulation.workflows import Begun, Conflict, WorkflowClient
 
 if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
+    from rung.store.run_lease import DurableRunLease
     from tests.fleet_simulation.world import World
 
 POLL = 3.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rung.store.durable_runs import DurableRunLease
+from rung.store.run_lease import DurableRunLease
 from tests.fleet_simulation.invariants import Broken
 from tests.fleet_simulation.world import simulate
 

@@ -14,8 +14,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 from rung.core.domain import events as ev
 from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.store import open_journal
-from rung.store.durable_runs import MAX_IDLE_CLAIMS, DurableRunLease, DurableRunStore
+from rung.store.durable_runs import MAX_IDLE_CLAIMS, DurableRunStore
 from rung.store.journal.retention import prune
+from rung.store.run_lease import DurableRunLease
 from tests.store.stories import NOON, emptied, failed, opened, succeeded
 from tests.store.test_model import LONG, small
 

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
-from rung.core.domain.event_codec import to_json
-from rung.core.domain.events import Changed, Opened
+from rung.core.domain.errors import RunOwnedElsewhere
 from rung.engine.process_identity import current_owner, is_gone
 from rung.store import messages
-from rung.store.journal.event_encoding import encode
 from rung.store.messages import as_json
+from rung.store.run_lease import DurableRunLease, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from rung.core.domain.events import Event
-    from rung.core.domain.failures import Failure
-    from rung.core.recovery.interventions import Intervention
-    from rung.store.backends.port import BackendConnection, DurableEventLog, DurableFuture
+    from rung.store.backends.port import BackendConnection, DurableEventLog
     from rung.store.sealing import JournalKey
 
 LEASE_SECONDS: Final = 30.0
 NO_LEASE: Final = 0.0  # of a run that was submitted or released
 MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
-
-
-_STEP: Final = (
-    "INSERT INTO step (run, key, result, at) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (run, key) DO UPDATE SET result = excluded.result, at = excluded.at"
-)
 
 
 class RunRow(NamedTuple):
@@ -59,7 +47,7 @@ class OpenRunRow(NamedTuple):
     @property
     def arguments(self) -> Any:
         """Arguments of its task; raises SealedElsewhere if they are sealed under another key."""
-        return json.loads(self.key.reveal(self.stored_arguments, _place(self.id, "arguments")))
+        return json.loads(self.key.reveal(self.stored_arguments, place_of(self.id, "arguments")))
 
 
 class ClaimedRun(NamedTuple):
@@ -121,10 +109,10 @@ class DurableRunStore:
         return DurableRunLease(self, run, epoch, done=done, exhausted=exhausted, expires_at=expires_at)
 
     def _encoded_arguments(self, run: str, task: str, arguments: Any) -> str:
-        return self.key.protect(as_json(arguments, f"the arguments of {task or run}"), _place(run, "arguments"))
+        return self.key.protect(as_json(arguments, f"the arguments of {task or run}"), place_of(run, "arguments"))
 
     def _result(self, run: str, stored: str) -> Any:
-        return json.loads(self.key.reveal(stored, _place(run, "result")))
+        return json.loads(self.key.reveal(stored, place_of(run, "result")))
 
     def _claim(
         self, connection: BackendConnection, run: str, task: str, encoded: str, mine: str
@@ -190,7 +178,7 @@ class DurableRunStore:
         run, task, arguments, epoch, idle = claimed
         exhausted = idle > MAX_IDLE_CLAIMS
         lease = DurableRunLease(self, run, epoch, done=None, exhausted=exhausted, expires_at=expires_at)
-        return ClaimedRun(lease, task, json.loads(self.key.reveal(arguments, _place(run, "arguments"))))
+        return ClaimedRun(lease, task, json.loads(self.key.reveal(arguments, place_of(run, "arguments"))))
 
     def _find_claimable(
         self, connection: BackendConnection, tasks: Sequence[str], *, takes_expired: bool
@@ -210,7 +198,7 @@ class DurableRunStore:
     def cancel(self, run: str, reason: str) -> bool | None:
         """End an open run, whoever owns it: its owner's next write raises LeaseLost. None when it does not exist."""
         plain, now = json.dumps({"status": "cancelled", "reason": reason}), self.now()
-        encoded = self.key.protect(plain, _place(run, "result"))
+        encoded = self.key.protect(plain, place_of(run, "result"))
 
         def work(connection: BackendConnection) -> bool | None:
             rows = connection.execute("SELECT state FROM run WHERE id = ?", (run,))
@@ -259,7 +247,7 @@ class DurableRunStore:
             return None
         ((task, arguments, state, result, owner, lease),) = rows
         owned = bool(owner) and self.now() < lease and not is_gone(owner)
-        arguments = json.loads(self.key.reveal(arguments, _place(run, "arguments")))
+        arguments = json.loads(self.key.reveal(arguments, place_of(run, "arguments")))
         return RunRow(run, task, arguments, self._result(run, result) if state == "done" else None, owned)
 
     def ids_below(self, name: str) -> list[str]:
@@ -277,7 +265,7 @@ class DurableRunStore:
     def step(self, run: str, key: str) -> Any:
         """Return the result of a recorded step without claiming the run; None when there is none."""
         rows = self.journal.read("SELECT result FROM step WHERE run = ? AND key = ?", (run, key))
-        return json.loads(self.key.reveal(rows[0][0], _place(run, f"step {key}"))) if rows else None
+        return json.loads(self.key.reveal(rows[0][0], place_of(run, f"step {key}"))) if rows else None
 
     def open_runs(self) -> list[OpenRunRow]:
         """Return the runs that have not ended; `owned` means that a live process runs it."""
@@ -299,190 +287,3 @@ class DurableRunStore:
     def received(self, topic: str) -> Any:
         """Return the last message of a topic; None when there is none."""
         return messages.latest(self.journal, topic)
-
-
-class DurableRunLease:
-    """Lease of a run that this process owns. Writing after another process has claimed it raises LeaseLost."""
-
-    def __init__(
-        self, runs: DurableRunStore, run: str, epoch: int, *, done: Any, exhausted: bool, expires_at: float = 0.0
-    ) -> None:
-        self.runs = runs
-        self.run = run
-        self.epoch = epoch
-        self.done = done  # result of an ended run, otherwise None
-        self.exhausted = exhausted  # claimed too often without a new step
-        self.project = runs.journal.project
-        self._expires_at = expires_at  # at the earliest: as of the last write that is known to be committed
-        self._stop = threading.Event()
-        self._renewer: threading.Thread | None = None
-
-    # -- steps ----------------------------------------------------------------------------------------
-
-    def steps(self) -> dict[str, Any]:
-        """Return the results of the finished steps, by key."""
-        rows = self.runs.journal.read("SELECT key, result FROM step WHERE run = ?", (self.run,))
-        reveal = self.runs.key.reveal
-        return {key: json.loads(reveal(result, _place(self.run, f"step {key}"))) for key, result in rows}
-
-    def record(self, key: str, result: Any) -> None:
-        """Record a finished step. Once this returns, the step never runs again."""
-        encoded, now = self._encoded_step(key, result), self.runs.now()
-
-        def work(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, "idle = 0, ")
-            connection.execute(_STEP, (self.run, key, encoded, now))
-
-        def present(connection: BackendConnection) -> bool:
-            return bool(
-                connection.execute("SELECT 1 FROM step WHERE run = ? AND key = ? AND at = ?", (self.run, key, now))
-            )
-
-        self.runs.journal.write(work, present).result()
-        self._expires_at = max(self._expires_at, now + self.runs.lease)
-
-    def _encoded_step(self, key: str, result: Any) -> str:
-        return self.runs.key.protect(as_json(result, f"the result of step {key!r}"), _place(self.run, f"step {key}"))
-
-    def finish(self, result: Any) -> None:
-        """Record the result of the run and end it."""
-        plain, now = as_json(result, f"the result of run {self.run}"), self.runs.now()
-        encoded = self.runs.key.protect(plain, _place(self.run, "result"))
-
-        def work(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, "")
-            connection.execute(
-                "UPDATE run SET state = 'done', result = ?, owner = '' WHERE id = ?", (encoded, self.run)
-            )
-
-        def present(connection: BackendConnection) -> bool:
-            """Another end of the run, as by a cancellation, has another epoch."""
-            ended = connection.execute(
-                "SELECT 1 FROM run WHERE id = ? AND epoch = ? AND state = 'done'", (self.run, self.epoch)
-            )
-            return bool(ended)
-
-        self.runs.journal.write(work, present).result()
-        self.done = json.loads(plain)
-
-    def release(self) -> None:
-        """Release an unfinished run, so that another process can claim it at once."""
-        self._release().result()
-
-    def give_back(self) -> None:
-        """Release a run that was refused: the claim does not count as one without progress."""
-        self._release("idle = idle - 1, ").result()
-
-    def _release(self, assignments: str = "") -> DurableFuture[None]:
-        now = self.runs.now()
-
-        def work(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, assignments)
-            connection.execute("UPDATE run SET owner = '', lease = 0 WHERE id = ?", (self.run,))
-
-        return self.runs.journal.write(work, lambda _: True)
-
-    def _renew_or_raise(self, connection: BackendConnection, now: float, assignments: str) -> None:
-        """Renew the lease in the caller's transaction; raise LeaseLost when another process claimed the run."""
-        renewed = connection.execute(
-            f"UPDATE run SET {assignments}lease = ?, touched_at = ? WHERE id = ? AND epoch = ? AND state = 'open' RETURNING 1",  # noqa: S608
-            (now + self.runs.lease, now, self.run, self.epoch),
-        )
-        if not renewed:
-            raise LeaseLost(self.run)
-
-    # -- the fenced event log -------------------------------------------------------------------------
-
-    def append(
-        self, incident: str, first: int, events: Sequence[Event], steps: Mapping[str, Any] | None = None
-    ) -> DurableFuture[None]:
-        """Append events of this run, and record steps, in one transaction, as long as this process owns the run.
-
-        An event that the journal stores redacted or clipped is also recorded whole, as the step `event.POSITION`.
-        """
-        now = self.runs.now()
-        rows = self._step_rows(first, events, steps or {}, now)
-
-        def precondition(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, "")
-            if rows:
-                connection.executemany(_STEP, rows)
-
-        return self.runs.journal.append_if(incident, first, events, precondition)
-
-    def record_appended(self, events: Sequence[Event], steps: Mapping[str, Any]) -> None:
-        """Record the steps that `append` records, for the events of a run that was not durable when they were appended."""
-        now = self.runs.now()
-        rows = self._step_rows(0, events, steps, now)
-
-        def work(connection: BackendConnection) -> None:
-            self._renew_or_raise(connection, now, "")
-            if rows:
-                connection.executemany(_STEP, rows)
-
-        self.runs.journal.write(work, lambda _: True).result()
-
-    def _step_rows(
-        self, first: int, events: Sequence[Event], steps: Mapping[str, Any], now: float
-    ) -> list[tuple[str, str, str, float]]:
-        whole = {f"event.{n}": to_json(event) for n, event in enumerate(events, first) if _is_altered(event)}
-        return [(self.run, key, self._encoded_step(key, result), now) for key, result in {**whole, **steps}.items()]
-
-    def intervention(self, incident: str) -> Intervention | None:
-        """Return a pending operator intervention for an incident."""
-        return self.runs.journal.intervention(incident)
-
-    def model_for(self, session: str) -> str:
-        """Return the model that an operator chose for a session."""
-        return self.runs.journal.model_for(session)
-
-    def suggest_rung(self, project: str, failure: Failure) -> str | None:
-        """Return the rung that resolved this failure before."""
-        return self.runs.journal.suggest_rung(project, failure)
-
-    def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
-        """Return the durations of successful attempts at tasks of this incident's kind."""
-        return self.runs.journal.similar_durations(incident, model, agent)
-
-    # -- the lease ------------------------------------------------------------------------------------
-
-    def __enter__(self) -> DurableRunLease:
-        self._renewer = threading.Thread(target=self._renew_until_stopped, name=f"rung-lease-{self.run}", daemon=True)
-        self._renewer.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        if any(error) and self.done is None:  # stopped: a later call can claim the run at once
-            self._release()
-
-    def _renew_until_stopped(self) -> None:
-        """Renew the lease periodically; stop when it is lost, since the next write raises LeaseLost."""
-        while not self._stop.wait(self.runs.lease / 3):
-            try:
-                self.renew()
-            except LeaseLost:
-                return
-            except Exception:  # noqa: BLE001, S112  # the store is unavailable: retry while the lease lasts
-                continue
-
-    def renew(self) -> None:
-        """Renew the lease; raise LeaseLost when another process claimed the run."""
-        now = self.runs.now()
-        self.runs.journal.write(lambda connection: self._renew_or_raise(connection, now, ""), lambda _: True).result()
-        self._expires_at = max(self._expires_at, now + self.runs.lease)
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Return whether the lease may have expired, as after the process was stopped: others may own the run."""
-        return self.runs.now() >= self._expires_at
-
-
-def _place(run: str, what: str) -> str:
-    """Return the place of a stored text, to which its seal is bound."""
-    return f"run {run!r}, {what}"
-
-
-def _is_altered(event: Event) -> bool:
-    """Return whether the journal stores less than the event. Requests are recorded relative to the caller's."""
-    return not isinstance(event, Opened | Changed) and encode(event).event is not event

@@ -7,7 +7,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.store.durable_runs import DurableRunLease, DurableRunStore
+from rung.store.durable_runs import DurableRunStore
+from rung.store.run_lease import DurableRunLease
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,14 @@ import pytest
 from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.engine import process_identity
 from rung.store import open_journal
-from rung.store.durable_runs import DurableRunLease, DurableRunStore
+from rung.store.durable_runs import DurableRunStore
 from rung.testing import FakeClock
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rung.store.run_lease import DurableRunLease
 
 RACES = int(os.environ.get("RUNG_RACES", "200"))
 HEAT = 20
