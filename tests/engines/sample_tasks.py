@@ -105,9 +105,9 @@ async def approval(folder: str, timeout: float | None) -> Any:  # noqa: ASYNC109
 
 
 @rung.durable.task("recovering")
-async def recovering(folder: str) -> dict[str, Any]:
+async def recovering(folder: str, *, idempotent: bool = True) -> dict[str, Any]:
     """A recovery whose attempts are steps."""
-    request = rung.Request(prompt="hello", params={"folder": folder}, idempotent=True)
+    request = rung.Request(prompt="hello", params={"folder": folder}, idempotent=idempotent)
     outcome = await rung.durable.recover_in_task("model", call_model, request)
     return {**outcome.to_dict(), "value": outcome.value}
 

@@ -59,6 +59,19 @@ def test_a_kill_during_a_recovery(engine_fleet: EngineFleet) -> None:
     assert value["dollars"] == ends * 0.5
 
 
+def test_an_attempt_that_may_not_be_repeated(engine_fleet: EngineFleet) -> None:
+    """A worker killed in an attempt that is not idempotent: it is not made again, and the outcome says why."""
+    engine_fleet.start_worker()
+    Path(engine_fleet.folder, "hold-attempt").touch()
+    run = engine_fleet.submit("recovering", folder=engine_fleet.folder, idempotent=False)
+    engine_fleet.kill(engine_fleet.until_logged("begin attempt"))
+    engine_fleet.start_worker()
+    value = engine_fleet.result(run)
+    assert value["status"] == "partial"
+    assert value["errorType"] == "worker_dead"
+    assert sum(line.startswith("begin attempt") for line in engine_fleet.log()) == 1
+
+
 def test_a_stopped_worker_that_wakes_up_commits_nothing(engine_fleet: EngineFleet) -> None:
     """SIGSTOP, takeover, SIGCONT: the woken worker ends the step that it was in, and begins no other."""
     folder = Path(engine_fleet.folder)

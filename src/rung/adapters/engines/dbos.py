@@ -11,6 +11,7 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer, error
@@ -18,7 +19,7 @@ from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer, error
 from rung.core.domain.errors import RunEnded, RungError, RunNotFound, StoreError
 from rung.engine.durable.port import RunInfo, RunState
 from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
-from rung.engine.durable.task_recovery import attempt_step
+from rung.engine.durable.task_recovery import attempt_in
 from rung.engine.durable.tasks import TASKS, result_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class DbosTask:
 
     def __init__(self, run: str) -> None:
         self.id = run
+        self._execution = token_hex(8)
         self._ended: dict[str, Any] = {}
 
     async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -95,7 +97,7 @@ class DbosTask:
 
     async def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:
         """Make an attempt as a step, or return its recorded result."""
-        return await DBOS.run_step_async(_options(key), attempt_step, function, request, seconds)
+        return await attempt_in(self, self._execution, key, function, request, seconds)
 
 
 def _options(key: str) -> Any:

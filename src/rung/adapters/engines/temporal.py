@@ -31,7 +31,7 @@ from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.request import Request
 from rung.engine.durable.port import RunInfo, RunState
 from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
-from rung.engine.durable.task_recovery import attempt_step
+from rung.engine.durable.task_recovery import attempt_step, died_step
 from rung.engine.durable.tasks import TASKS, result_of
 
 if TYPE_CHECKING:
@@ -140,9 +140,12 @@ async def run_step(name: str, arguments: list[Any]) -> dict[str, Any]:
 
 @activity.defn(name=ATTEMPT)
 async def run_attempt(name: str, request: dict[str, Any], seconds: float | None) -> dict[str, Any]:
-    """Make an attempt."""
+    """Make an attempt. One that is not idempotent is not made again after the death of its worker."""
+    given = record_from_json(Request, request)
+    if activity.info().attempt > 1 and not given.idempotent:
+        return died_step()
     async with _Heartbeat():
-        return await attempt_step(find_function(name), record_from_json(Request, request), seconds)
+        return await attempt_step(find_function(name), given, seconds)
 
 
 class _Heartbeat:

@@ -67,6 +67,23 @@ async def attempt_step(function: Callable[..., Any], request: Request, seconds: 
     return {**result, "at": time.time()}
 
 
+async def attempt_in(
+    task: TaskContext, execution: str, key: str, function: Callable[..., Any], request: Request, seconds: float | None
+) -> Any:
+    """Make an attempt as a step of a task whose code runs again after a crash, each time as another execution.
+
+    An attempt that is not idempotent records its beginning: if another execution began it, its process died.
+    """
+    if not request.idempotent and await task.step(f"{key}.begun", identity, (execution,)) != execution:
+        return await task.step(key, died_step, ())
+    return await task.step(key, attempt_step, (function, request, seconds))
+
+
+def died_step() -> dict[str, Any]:
+    """Record that the process of an attempt died: its result is unknown."""
+    return {"died": True, "at": time.time()}
+
+
 class TaskWorkflow:
     """Task as the workflow of a recovery. Its clock shows the recorded times alone, so that a replay sees the same."""
 

@@ -14,6 +14,7 @@ import time
 import warnings
 from contextvars import ContextVar
 from functools import partial
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.classifier import classify
@@ -22,7 +23,7 @@ from rung.core.domain.errors import AttemptError, ConfigError, RunEnded, RungErr
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
 from rung.engine.durable.store_retry import awrite_with_retry, write_with_retry
-from rung.engine.durable.task_recovery import attempt_step
+from rung.engine.durable.task_recovery import attempt_in
 from rung.engine.durable.workflow import acall
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class DurableTask:
         self.lease = claim
         self.id = claim.run
         self.recorded_steps = claim.steps()
+        self._execution = token_hex(8)
         self._receive = receive
         self._now = now
         self._sleep = sleep or self._real_sleep()
@@ -171,7 +173,7 @@ class AsyncDurableTask(DurableTask):
 
     async def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:
         """Make an attempt as a step."""
-        return await self.step(key, attempt_step, (function, request, seconds))
+        return await attempt_in(self, self._execution, key, function, request, seconds)
 
     async def sleep(self, key: str, seconds: float) -> Any:
         """Wait until the time that was recorded when this call was first reached."""
