@@ -23,7 +23,7 @@ def number(value: int) -> int:
     return int(rung.durable.step("value", lambda: value))
 
 
-@rung.durable.task("bill")
+@rung.durable.task("backup-bill")
 def bill(log: str, is_blocked: bool) -> str:
     first = str(rung.durable.step("number", lambda: "2026-17"))
 
@@ -37,7 +37,7 @@ def bill(log: str, is_blocked: bool) -> str:
 
 
 if __name__ == "__main__":
-    arguments = {SEALED: ("token", {}), OPEN: ("bill", {"log": sys.argv[2], "is_blocked": True})}
+    arguments = {SEALED: ("token", {}), OPEN: ("backup-bill", {"log": sys.argv[2], "is_blocked": True})}
     name, values = arguments[sys.argv[1]]
     with rung.journal() as journal:
         sys.stdout.write(f"{json.dumps(rung.durable.start(journal, sys.argv[1], name, **values))}\n")

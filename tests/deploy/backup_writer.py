@@ -15,7 +15,7 @@ if __name__ == "__main__":
     log = sys.argv[1]
     rung.durable.start(journal, SEALED, "token")
     threading.Thread(
-        target=lambda: rung.durable.start(journal, OPEN, "bill", log=log, is_blocked=True), daemon=True
+        target=lambda: rung.durable.start(journal, OPEN, "backup-bill", log=log, is_blocked=True), daemon=True
     ).start()
     while not Path(log).exists():  # the step is stored, and the run is in the middle of the next one
         threading.Event().wait(0.01)

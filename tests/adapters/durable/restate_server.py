@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -74,7 +75,8 @@ def server() -> Iterator[tuple[httpx.Client, httpx.Client]]:
         process = subprocess.Popen([binary, "--no-logo"], cwd=home, env=environment, stdout=log, stderr=log)
     try:
         with _client(home, "admin") as admin, _client(home, "ingress") as ingress:
-            wait_until(lambda: _is_up(process, admin, "/health") and _is_up(process, ingress, "/restate/health"))
+            wait_until(lambda: _is_listening(process, home, "admin") and _is_listening(process, home, "ingress"))
+            wait_until(lambda: admin.get("/health").is_success and ingress.get("/restate/health").is_success)
             yield admin, ingress
     except BaseException:
         sys.stderr.write((home / "log").read_text()[-4_000:])
@@ -85,14 +87,17 @@ def server() -> Iterator[tuple[httpx.Client, httpx.Client]]:
         shutil.rmtree(home)
 
 
+def _socket(home: Path, name: str) -> str:
+    return str(home / "data" / NODE / f"{name}.sock")
+
+
 def _client(home: Path, name: str) -> httpx.Client:
-    transport = httpx.HTTPTransport(uds=str(home / "data" / NODE / f"{name}.sock"))
+    transport = httpx.HTTPTransport(uds=_socket(home, name))
     return httpx.Client(transport=transport, base_url="http://restate", timeout=60)
 
 
-def _is_up(process: subprocess.Popen[bytes], client: httpx.Client, path: str) -> bool:
+def _is_listening(process: subprocess.Popen[bytes], home: Path, name: str) -> bool:
+    """Return whether the server accepts connections. httpx leaves a socket open when it does not."""
     assert process.poll() is None, "the Restate server has ended"
-    try:
-        return client.get(path).is_success
-    except httpx.TransportError:
-        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(_socket(home, name)) == 0

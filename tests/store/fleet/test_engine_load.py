@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rung.adapters.engines.dbos import SCHEMA, DbosEngine
-from rung.adapters.engines.dbos_schema import migrate_dbos
+from rung.adapters.engines.dbos import DbosEngine
 from rung.engine.durable.embedded import EmbeddedEngine
 from rung.engine.durable.port import RunInfo, RunState
 from rung.store.fleet.executors import ExecutorRole, announce, beat, new_executor
 from rung.store.fleet.overview import load_overview, overview_json
 from rung.wiring.engine_load import EngineLoad, summarize_load
+from tests.engines.fleets import prepare
 from tests.store import postgres
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_own_runs_and_waiting_ones_are_counted() -> None:
 def test_the_queue_of_dbos_is_in_the_overview(postgres_journal: Journal) -> None:
     """Runs that are submitted to DBOS and have no worker are shown as waiting, by the heartbeat of a worker."""
     with postgres.server() as url:
-        migrate_dbos(url, SCHEMA)
+        prepare("dbos", url)
         found = asyncio.run(_load_of(url))
     worker = announce(postgres_journal, new_executor(ExecutorRole.WORKER, engine="dbos"))
     beat(postgres_journal, replace(worker, detail=found))

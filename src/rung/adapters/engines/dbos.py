@@ -34,6 +34,7 @@ APPLICATION_VERSION: Final = "rung-1"  # of the steps that this module records, 
 WORKFLOW: Final = "rung.run"
 QUEUE_POLL_SECONDS: Final = 0.1
 RESULT_POLL_SECONDS: Final = 0.1
+CLOSE_SECONDS: Final = 5.0  # for reads that their callers gave up
 MAX_IDLE_IN_TRANSACTION_SECONDS: Final = 5.0  # locks of a host that was cut off would keep its runs from others
 FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
 ENDED_AS: Final = "rung_ended_as"  # attributes of a workflow that a watchdog ended
@@ -119,6 +120,7 @@ class DbosEngine:
     def __init__(self, url: str, *, executor_id: str = "", schema: str = SCHEMA) -> None:
         self._url, self.executor_id, self._schema = url, executor_id, schema
         self._client: DBOSClient | None = None
+        self._reading: set[asyncio.Future[Any]] = set()
 
     async def client(self) -> DBOSClient:
         """Return the client of this process, connected at its first use."""
@@ -266,12 +268,18 @@ class DbosEngine:
 
     async def close(self) -> None:
         """Close the connections of the client."""
+        if self._reading:
+            await asyncio.wait(self._reading, timeout=CLOSE_SECONDS)
         if self._client is not None:
             client, self._client = self._client, None
             await asyncio.to_thread(client.destroy)
 
     async def _status(self, run: str) -> WorkflowStatus:
-        found = await (await self.client()).list_workflows_async(workflow_ids=[run], load_input=False)
+        client = await self.client()
+        reading = asyncio.ensure_future(client.list_workflows_async(workflow_ids=[run], load_input=False))
+        self._reading.add(reading)
+        reading.add_done_callback(self._reading.discard)
+        found = await asyncio.shield(reading)  # a caller that gives up leaves its thread, which holds a connection
         if not found:
             raise RunNotFound(run)
         return found[0]

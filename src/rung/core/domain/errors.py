@@ -6,7 +6,8 @@ RungError                        base of all errors that reach a caller; picklab
 │   └── AlreadyRunning           another resident hook server owns the directory: hooks/resident_server
 ├── AttemptError                 raised by an attempt that knows what went wrong; carries evidence
 │   ├── AnthropicErrorResponse   an HTTP error response: adapters/frameworks/anthropic_middleware
-│   └── HttpxErrorResponse       an HTTP error response: adapters/frameworks/httpx_transport
+│   ├── HttpxErrorResponse       an HTTP error response: adapters/frameworks/httpx_transport
+│   └── RecordedFailureError     an attempt of a workflow, classified where it was made: engine/durable/workflow
 ├── CircuitOpenError             the circuit is open, the attempt was not made; never transient
 ├── AttemptTimeout               the attempt was interrupted at its time limit (also a TimeoutError)
 │   └── AttemptStalled           it showed no progress for longer than similar attempts have taken
@@ -18,6 +19,8 @@ RungError                        base of all errors that reach a caller; picklab
 ├── StoreUnavailable             a store cannot be used at the moment; a later try may succeed
 ├── RunOwnedElsewhere            a durable run belongs to a live process
 ├── RunNotResumable              the journal does not hold a durable run whole: it is refused, not altered
+├── RunNotFound                  there is no durable run with this id
+├── RunEnded                     a durable run ended without success: failed, partial or cancelled
 ├── IllegalTransition            a crew's table rejected a transition of a task
 ├── LeaseExpired                 a worker's lease of a task has expired
 ├── TaskChanged                  a task changed after a decision about it was made
@@ -34,6 +37,7 @@ RungError                        base of all errors that reach a caller; picklab
 BaseException, so that no `except Exception` of an agent swallows it:
 ├── LeaseLost                    a durable run now belongs to another process
 ├── ConductorReplaced            another conductor has taken the lease of a crew
+├── WorkersDied                  all workers that ran a step died: adapters/engines/temporal
 ├── AttemptInterrupt             interrupts a blocking attempt at its time limit: engine/timeouts/sync_timeout
 └── _StopRequest                 stops the threads of a fan-out: engine/gather
 
