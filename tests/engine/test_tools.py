@@ -137,3 +137,16 @@ def test_a_tool_inside_a_step_is_refused() -> None:
     result = asyncio.run(attempt_step(attempt, rung.Request(prompt="p"), None))
     assert "call it from the task" in result["failure"]["message"]
     assert not calls
+
+
+def test_misuse_of_tools() -> None:
+    """What is no function, and arguments that have no position, are refused."""
+
+    @rung.durable.tool
+    def named_only(*, order: str) -> str:
+        return order
+
+    with pytest.raises(rung.errors.ConfigError, match="by position"):
+        named_only(order="a")
+    with pytest.raises(rung.errors.ConfigError, match="a function"):
+        rung.durable.tool(7)  # type: ignore[type-var]  # misuse

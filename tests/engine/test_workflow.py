@@ -283,3 +283,16 @@ def test_a_journal_is_only_written() -> None:
     opened = journal.appended[0]
     assert isinstance(opened, events.Opened)
     assert (opened.terms.project, opened.terms.session) == ("shop", "run-1")
+
+
+def test_a_failing_port_does_not_end_the_workflow() -> None:
+    """A rung handler that raises skips its rung; a listener that raises is recorded."""
+
+    def broken(request: rung.Request, incident: Any) -> rung.Request:
+        raise ValueError("no plan")
+
+    workflow = ScriptedWorkflow(Flaky(*[ValueError("bad json") for _ in range(9)]))
+    with pytest.warns(RuntimeWarning, match="listener"):
+        outcome = run(workflow, rung_handlers={"replan": broken}, listeners=[lambda event, incident: 1 / 0])
+    assert not outcome.ok
+    assert any("no plan" in reason for _, reason in outcome.skipped)
