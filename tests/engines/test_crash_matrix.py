@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 STEPS = 5 if os.environ.get("RUNG_STORM") else 2  # at the start of which a worker is killed
 
+OUTAGE_SECONDS = float(os.environ.get("RUNG_OUTAGE_SECONDS", "5"))
+
 
 @pytest.mark.parametrize("way", ["restart", "takeover"])
 def test_a_kill_at_the_start_of_every_step(engine_fleet: EngineFleet, way: str) -> None:
@@ -112,7 +114,7 @@ def test_a_run_that_kills_its_workers_ends_partial(engine_fleet: EngineFleet) ->
     assert sum(line.startswith("begin before") for line in engine_fleet.log()) == 1
 
 
-@pytest.mark.parametrize("seconds", [0.0, 5.0])
+@pytest.mark.parametrize("seconds", [0.0, OUTAGE_SECONDS])
 @pytest.mark.parametrize("name", ["postgres", "dbos"])
 def test_the_database_goes_away_in_mid_run(
     name: str, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
