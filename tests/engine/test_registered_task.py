@@ -79,19 +79,14 @@ def test_a_step_within_a_step_is_refused() -> None:
     assert CURRENT_TASK.get() is None
 
 
-def test_plain_tasks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_tasks_are_refused() -> None:
     """A workflow engine awaits its steps: a plain task is an error before the worker starts."""
-
-    async def fine() -> None:
-        """Do nothing."""
-
-    monkeypatch.setattr(tasks, "TASKS", tasks.TASKS)  # restored afterwards
     before = dict(tasks.TASKS)
     tasks.TASKS.clear()
     try:
-        tasks.TASKS["fine"] = fine
+        tasks.TASKS["fine"] = double
         check_tasks()
-        tasks.TASKS["plain"] = lambda: None
+        tasks.TASKS["plain"] = _fail
         with pytest.raises(ConfigError, match="coroutine function"):
             check_tasks()
     finally:

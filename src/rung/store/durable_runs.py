@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.domain.errors import RunOwnedElsewhere
+from rung.core.policy.executor_health import MAX_TAKEOVERS
 from rung.engine.process_identity import current_owner, is_gone
 from rung.store import messages
 from rung.store.messages import as_json
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS: Final = 30.0
 NO_LEASE: Final = 0.0  # of a run that was submitted or released
-MAX_IDLE_CLAIMS: Final = 3  # claims without a new step between them: the run probably crashes its workers
+MAX_IDLE_CLAIMS: Final = MAX_TAKEOVERS  # claims without a new step between them: the run probably crashes its workers
 
 
 class RunRow(NamedTuple):

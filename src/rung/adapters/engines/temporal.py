@@ -29,6 +29,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from rung.core.domain.errors import ConfigError, RunEnded, RunNotFound
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.request import Request
+from rung.core.policy.executor_health import MAX_TAKEOVERS
 from rung.engine.durable.port import RunInfo, RunState
 from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
 from rung.engine.durable.task_recovery import attempt_step, died_step
@@ -45,7 +46,7 @@ ATTEMPT: Final = "rung.attempt"
 MESSAGE: Final = "rung.message"
 NAMESPACE: Final = "default"
 LEASE_SECONDS: Final = 30.0  # after which an activity without a heartbeat counts as dead
-MAX_DEATHS: Final = 4  # of workers in one step: the first, and three that took it over
+MAX_DEATHS: Final = 1 + MAX_TAKEOVERS  # of workers in one step: the first, and those that took it over
 _NO_LIMIT: Final = timedelta(days=3_650)
 _TASK_TIMEOUT: Final = timedelta(seconds=5)  # of the code between two steps, after which another worker runs it
 _worker_lease = LEASE_SECONDS  # timeouts may differ between workers: a replay does not compare them
@@ -111,7 +112,7 @@ class TemporalTask:
 
 
 @workflow.defn(name=WORKFLOW, sandboxed=False)
-class TaskWorkflow:
+class RunWorkflow:
     """Runs a task. Its end is a value, whatever it is."""
 
     def __init__(self) -> None:
@@ -292,7 +293,7 @@ class TemporalEngine:
             Worker(
                 client,
                 task_queue=queue_of(task),
-                workflows=[TaskWorkflow],
+                workflows=[RunWorkflow],
                 activities=[run_step, run_attempt],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 max_concurrent_activities=concurrency,
