@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.usage import TokenKind
@@ -42,7 +42,7 @@ def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
     }
 
 
-def listed_table(model: str) -> dict[str, Any] | None:
+def listed_table(model: str, now: datetime) -> dict[str, Any] | None:
     """Return the price of a model as `price_per_million` reads it, with its context window; None if it has none."""
     try:
         from genai_prices.data_snapshot import get_snapshot
@@ -54,7 +54,7 @@ def listed_table(model: str) -> dict[str, Any] | None:
             _, found = snapshot.find_provider_model(name, None, provider, None)
         except LookupError:
             continue
-        prices = found.get_prices(datetime.now(UTC))
+        prices = _highest(found, now)
         tiered = (getattr(price, "tiers", ()) for price in vars(prices).values())
         starts = sorted({tier.start for tiers in tiered for tier in tiers})
         table = _rates(prices, 0)
@@ -62,6 +62,15 @@ def listed_table(model: str) -> dict[str, Any] | None:
             tiers = [{"above": start, **_rates(prices, start + 1)} for start in starts]
             return {**table, "tiers": tiers, "window": found.context_window}
     return None
+
+
+def _highest(model: Any, now: datetime) -> Any:
+    """Return the highest prices of a model within a day. Some are lower at night, and a gateway reads the list once.
+
+    A call may be counted as more expensive than it was, never as cheaper.
+    """
+    times = [now + timedelta(minutes=30 * slot) for slot in range(48)]
+    return max((model.get_prices(at) for at in times), key=lambda prices: _rates(prices, 0).get("input", 0.0))
 
 
 def _references(model: str) -> Iterator[tuple[str | None, str]]:
@@ -98,4 +107,4 @@ def _at(price: Any, prompt: int) -> Any:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps({model: listed_table(model) for model in json.load(sys.stdin)}))
+    sys.stdout.write(json.dumps({model: listed_table(model, datetime.now(UTC)) for model in json.load(sys.stdin)}))
