@@ -29,6 +29,7 @@ from rung.core.domain.failures import Kind, Phase
 from rung.core.text.json_in_text import parse_json_object
 from rung.engine.agent_sessions import sessions_of_attempt
 from rung.engine.attempt_api import progress_reporter
+from rung.engine.process_identity import group_members
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 STDIN: Final = 0
 WAIT_SLICE_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL
+_KILL_POLL_SECONDS: Final = 0.005
 MAX_STDERR_BYTES: Final = 64 * 1024  # tail of stderr that is kept
 _OUTSIDE_SIGNALS: Final = (
     signal.SIGTERM,
@@ -351,6 +353,14 @@ def terminate_group(process: subprocess.Popen[bytes]) -> None:
     finally:
         _signal_group(process, signal.SIGKILL)
         wait_for_exit(process)
+        _wait_for_members(process.pid)
+
+
+def _wait_for_members(leader: int) -> None:
+    """Wait until the killed members of a group are gone: a busy machine takes a moment, and the next attempt starts now."""
+    until = time.monotonic() + GRACE_SECONDS  # a process that waits for a device cannot be killed
+    while group_members(leader) and time.monotonic() < until:
+        time.sleep(_KILL_POLL_SECONDS)
 
 
 def _wait_for_grace(process: subprocess.Popen[bytes]) -> None:
