@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import rung
-from rung.adapters.engines import dbos, temporal
+from rung.adapters.engines import dbos, dbos_task, temporal
 from rung.core.domain.errors import RungError
 from rung.core.domain.request import json_digest
 from rung.engine.durable.embedded import EmbeddedEngine
@@ -76,7 +76,7 @@ def test_names_of_dbos() -> None:
     """Workflow, queues, schema and application version: another name would strand the runs of the release before."""
     assert (dbos.WORKFLOW, dbos.queue_of("bill"), dbos.SCHEMA) == ("rung.run", "rung.bill", "rung_dbos")
     assert dbos.APPLICATION_VERSION == "rung-1"
-    assert dbos.JsonSerializer().name() == "rung_json"
+    assert dbos_task.JsonSerializer().name() == "rung_json"
 
 
 def test_names_of_temporal() -> None:
@@ -89,7 +89,7 @@ def test_names_of_temporal() -> None:
 
 def test_json_alone_is_stored() -> None:
     """What DBOS stores is JSON: errors become their text, and other objects are refused."""
-    serializer = dbos.JsonSerializer()
+    serializer = dbos_task.JsonSerializer()
     assert serializer.deserialize(serializer.serialize({"args": ["a"], "kwargs": {}})) == {"args": ["a"], "kwargs": {}}
     error = serializer.deserialize(serializer.serialize(ValueError("no")))
     assert isinstance(error, RungError)

@@ -23,8 +23,7 @@ SEEDS = range(int(os.environ.get("RUNG_FLEET_FIRST_SEED", "1")), 1_000_000)[
     : int(os.environ.get("RUNG_FLEET_SEEDS", "1"))
 ]
 
-# Known defect: an error of DBOS itself in a step, as a lost connection, ends the run as failed. So the gate runs one engine.
-ENGINES = ("embedded", "dbos") if "RUNG_FLEET_SEEDS" in os.environ else ("embedded",)
+ENGINES = ("embedded", "dbos")
 
 pytestmark = pytest.mark.usefixtures("unmeasured_processes")
 

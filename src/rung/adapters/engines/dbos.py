@@ -1,33 +1,28 @@
 """Durable engine `dbos`: runs are DBOS workflows in PostgreSQL.
 
-Results are JSON, never pickles: whoever can write to the table must not be able to run code in the workers. The application
-version is fixed, so that a new release takes up the runs of the old one; step keys are its compatibility data. Executor
-ids are random, one for each process. DBOS retries nothing: a failed step is a value.
+The application version is fixed, so that a new release takes up the runs of the old one; step keys are its compatibility
+data. Executor ids are random, one for each process. DBOS retries nothing: a failed step is a value.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer, error
+from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, error
 
-from rung.core.domain.errors import RunEnded, RungError, RunNotFound, StoreError
+from rung.adapters.engines.dbos_task import FOREVER_SECONDS, INTERRUPTED, DbosTask, JsonSerializer
+from rung.core.domain.errors import RunEnded, RunNotFound, StoreError
 from rung.engine.durable.port import RunInfo, RunState
-from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
-from rung.engine.durable.task_recovery import attempt_in
+from rung.engine.durable.registered_task import check_tasks, run_registered
 from rung.engine.durable.tasks import TASKS, result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from dbos import WorkflowStatus
-
-    from rung.core.domain.request import Request
 
 SCHEMA: Final = "rung_dbos"
 APPLICATION_VERSION: Final = "rung-1"  # of the steps that this module records, not of Rung
@@ -36,7 +31,7 @@ QUEUE_POLL_SECONDS: Final = 0.1
 RESULT_POLL_SECONDS: Final = 0.1
 CLOSE_SECONDS: Final = 5.0  # for reads that their callers gave up
 MAX_IDLE_IN_TRANSACTION_SECONDS: Final = 5.0  # locks of a host that was cut off would keep its runs from others
-FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
+REQUEUE_SECONDS: Final = 1.0  # before a run is queued again whose result the database did not take
 ENDED_AS: Final = "rung_ended_as"  # attributes of a workflow that a watchdog ended
 REASON: Final = "rung_reason"
 _STATES: Final = {
@@ -46,63 +41,6 @@ _STATES: Final = {
     "CANCELLED": RunState.CANCELLED,
     "MAX_RECOVERY_ATTEMPTS_EXCEEDED": RunState.PARTIAL,
 }
-
-
-class JsonSerializer(Serializer):
-    """Stores arguments, results and errors as JSON. Of an error only its text is kept."""
-
-    def serialize(self, data: Any) -> str:
-        """Return the data as JSON."""
-        return json.dumps(data, default=_error_to_json)
-
-    def deserialize(self, serialized_data: str) -> Any:
-        """Return the data; a stored error becomes a RungError."""
-        data = json.loads(serialized_data)
-        return RungError(data["rung_error"]) if isinstance(data, dict) and data.keys() == {"rung_error"} else data
-
-    def name(self) -> str:
-        """Return the name that is stored with the data."""
-        return "rung_json"
-
-
-def _error_to_json(value: Any) -> dict[str, str]:
-    if isinstance(value, BaseException):
-        return {"rung_error": f"{type(value).__name__}: {value}"}
-    raise TypeError(f"a {type(value).__name__} is not JSON serializable")
-
-
-class DbosTask:
-    """Running task as a DBOS workflow. DBOS replays steps by their order and compares their names."""
-
-    def __init__(self, run: str) -> None:
-        self.id = run
-        self._execution = token_hex(8)
-        self._ended: dict[str, Any] = {}
-
-    async def step(self, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Run a step, or return its recorded result."""
-        if key not in self._ended:
-            self._ended[key] = await DBOS.run_step_async(_options(key), step_result, function, arguments)
-        return value_of(self._ended[key])
-
-    async def sleep(self, key: str, seconds: float) -> None:  # noqa: ARG002  # DBOS numbers its timers
-        """Wait until the recorded time."""
-        await DBOS.sleep_async(seconds)
-
-    async def wait(self, topic: str, timeout: float | None) -> Any:  # noqa: ASYNC109  # the timeout outlives the process
-        """Return the message sent to a topic of this run, or None if the wait times out."""
-        key = f"wait.{topic}"
-        if key not in self._ended:
-            self._ended[key] = await DBOS.recv_async(topic, FOREVER_SECONDS if timeout is None else timeout)
-        return self._ended[key]
-
-    async def attempt(self, key: str, function: Callable[..., Any], request: Request, seconds: float | None) -> Any:
-        """Make an attempt as a step, or return its recorded result."""
-        return await attempt_in(self, self._execution, key, function, request, seconds)
-
-
-def _options(key: str) -> Any:
-    return {"name": key, "retries_allowed": False, "preemptible": True}
 
 
 @DBOS.workflow(name=WORKFLOW)
@@ -224,6 +162,7 @@ class DbosEngine:
             await asyncio.to_thread(DBOS.launch)
         except error.DBOSException as problem:
             raise StoreError(f"DBOS cannot start: {problem}; `rung fleet init` prepares the database") from problem
+        queueing = asyncio.create_task(self._queue_interrupted())
         try:
             for queue in queues:
                 await DBOS.register_queue_async(
@@ -234,7 +173,20 @@ class DbosEngine:
                 )
             await stop.wait()
         finally:
+            queueing.cancel()
             await _destroy()
+
+    async def _queue_interrupted(self) -> None:
+        """Queue the runs again that an error of the database interrupted in this process."""
+        while True:
+            await asyncio.sleep(REQUEUE_SECONDS)
+            while not INTERRUPTED.empty():
+                run = INTERRUPTED.get()
+                try:
+                    await self.take_over(run)
+                except Exception:  # noqa: BLE001  # the database is still away
+                    INTERRUPTED.put(run)
+                    break
 
     # -- takeover: what a watchdog needs ---------------------------------------------------------------
 
