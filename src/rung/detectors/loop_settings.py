@@ -30,6 +30,7 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
         "stuck-call": "the same call with the same outcome, with no call in between that could change it",
         "same-error": "the same error from one tool, with changing arguments",
         "same-outcome": "the same outcome from one tool for a reworded request",
+        "wasted-calls": "nearly the same call with trouble of the same class, many times without progress",
         "same-words": "turns without a call and with nearly the same text",
         "chanting": "the same text repeated within one answer",
         "no-progress": "many calls over a long time without an external change",
@@ -62,6 +63,11 @@ class LoopSettings:
     )
     extra_repeats_when_waiting: int = setting(
         WHOLE, "Extra repeats allowed for a call that waits for something.", default=5
+    )
+    wasted_calls: int = setting(
+        whole(2),
+        "Calls with nearly the same words and trouble of the same class before `wasted-calls` is reported.",
+        default=6,
     )
     off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
     ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())

@@ -8,29 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.classify.evidence import clip
 from rung.core.domain.errors import ConfigError, is_whole
 from rung.core.domain.failures import Kind
 from rung.detectors.finding import Finding, LoopStage
 from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.loops import normalize
+from rung.detectors.loops.descriptions import describe
 from rung.detectors.loops.normalize import bounded_arguments
-from rung.detectors.loops.observed_step import ObservedStep, from_json, observe, to_json
+from rung.detectors.loops.observed_step import LOOKS_FAILED, ObservedStep, from_json, observe, to_json
 from rung.detectors.loops.prefilter import ArgumentsDigest, arguments_checksum, outcome_checksum
-from rung.detectors.loops.rules import RULES
+from rung.detectors.loops.rules import RULES, WEAK_RULES
 from rung.detectors.loops.side_effects import Effect, effect_of
+from rung.detectors.loops.wasted_calls import looks_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rung.detectors.loops.observed_step import RawStep
-    from rung.detectors.loops.rules import LoopMatch
+    from rung.detectors.loops.rules import LoopMatch, LoopRule
     from rung.detectors.step import Step
 
 VERSION: Final = 1
 _MAX_TOOLS: Final = 256
 _MAX_STREAKS: Final = 32
-_MAX_QUOTED_CHARS: Final = 300
 _STAGES: Final = (None, LoopStage.REPLAN, LoopStage.EXPLORE, LoopStage.FORCE_DONE)
 
 
@@ -61,7 +61,7 @@ class LoopDetector:
         self._threshold = self.settings.replan
         self._max_steps = 2 * self.settings.window
         self._steps: list[tuple[int, RawStep | ObservedStep]] = []  # with the checksum of its outcome
-        self._counts: dict[int | str, int] = {}  # occurrences of each outcome checksum, and of errors per tool
+        self._counts: dict[int | str, int] = {}  # occurrences of each outcome checksum, and of trouble per tool
         self._tool, self._consecutive = "", 0  # the last call, and how often it was made consecutively
         self._args: Any = None
         self._ignored: dict[str, bool] = {}
@@ -70,7 +70,11 @@ class LoopDetector:
     def check(self, step: Step) -> Finding | None:
         """Record a step; return a finding if it completes a loop."""
         checksum = self.record(step)
-        return None if checksum is None or not self._has_enough_similar(checksum) else self._match_rules()
+        if checksum is None:
+            return None
+        if self._has_enough_similar(checksum):
+            return self._match_rules(RULES)
+        return self._match_rules(WEAK_RULES) if self._counts.get(step.tool, 0) >= self.settings.wasted_calls else None
 
     def record(self, step: Step) -> int | None:
         """Record a step without matching rules; return its outcome checksum if enough similar steps may exist."""
@@ -92,9 +96,10 @@ class LoopDetector:
         checksum = outcome_checksum(result_text, args)
         counts = self._counts
         times = counts[checksum] = counts.get(checksum, 0) + 1
-        if error:
-            errors = counts[tool] = counts.get(tool, 0) + 1
-            times = max(times, errors)
+        if error or _is_troubled(result_text):
+            troubled = counts[tool] = counts.get(tool, 0) + 1
+            if error or troubled >= self.settings.wasted_calls:
+                times = max(times, troubled)
         self._consecutive = self._consecutive + 1 if tool == self._tool and args == self._args else 1
         self._tool, self._args = tool, args
         steps = self._steps
@@ -128,8 +133,12 @@ class LoopDetector:
         counts: dict[int | str, int] = {}
         for checksum, step in self._steps:
             counts[checksum] = counts.get(checksum, 0) + 1
-            tool, flagged = (step.tool, step.reported_error) if isinstance(step, ObservedStep) else (step[1], step[4])
-            if flagged:
+            if isinstance(step, ObservedStep):
+                tool, troubled = step.tool, bool(step.trouble)
+            else:
+                _, tool, _, result, error = step
+                troubled = bool(error) or _is_troubled(result)
+            if troubled:
                 counts[tool] = counts.get(tool, 0) + 1
         self._counts = counts
 
@@ -164,11 +173,11 @@ class LoopDetector:
         end = len(self._steps)
         return [self._observed(at) for at in range(max(0, end - self.settings.window), end)]
 
-    def _match_rules(self) -> Finding | None:
+    def _match_rules(self, rules: Mapping[str, LoopRule]) -> Finding | None:
         window = self._window()
         last = window[-1]
         best: LoopMatch | None = None
-        for name, rule in RULES.items():
+        for name, rule in rules.items():
             if name in self.settings.ignore_rules:
                 continue
             match = rule(window, self.settings)
@@ -192,7 +201,7 @@ class LoopDetector:
         return Finding(
             rule=match.rule,
             kind=Kind.LOOP_DETECTED,
-            text=_describe(match, last),
+            text=describe(match, last),
             count=match.count,
             repeats=match.repeats,
             at=last.index,
@@ -238,23 +247,28 @@ class LoopDetector:
         return detector
 
 
+def _is_troubled(result: str) -> bool:
+    """Return whether an outcome that is not reported as an error shows one, or says that there is nothing."""
+    if result.startswith(_ERROR_STARTS):  # first: the pattern is slow
+        return LOOKS_FAILED(result[:200]) is not None
+    return looks_empty(result)
+
+
+_ERROR_STARTS: Final = (
+    "<returncode>",
+    "<error>",
+    "Error",
+    "ERROR",
+    "error",
+    "Traceback",
+    "Failed",
+    "Invalid",
+    "fatal:",
+)
+
+
 def _failed_in(step: RawStep | ObservedStep, tool: str) -> bool:
     """Return whether this step is a failure that the given tool reported."""
     if isinstance(step, ObservedStep):
         return step.reported_error and step.tool == tool
     return bool(step[4]) and step[1] == tool
-
-
-def _describe(match: LoopMatch, last: ObservedStep) -> str:
-    """Describe a loop: the call, the count and the outcome."""
-    what = {
-        "repeated-block": f"{last.action} was called {match.count} times with the same outcome"
-        if match.size == 1
-        else f"the same {match.size} calls, ending with {last.action}, were made {match.count} times with the same outcomes",
-        "stuck-call": f"{last.action} was called {match.count} times with the same outcome, "
-        "with no call in between that could change it",
-        "same-error": f"{last.action} failed {match.count} times with the same error, for changing arguments",
-        "same-outcome": f"{last.tool} was called {match.count} times with a reworded request and the same outcome",
-    }[match.rule]
-    quoted = clip(" ".join(last.result_text.split()), _MAX_QUOTED_CHARS)
-    return f"{what}: {quoted}" if quoted else what

@@ -18,6 +18,7 @@ from rung.detectors.loops.side_effects import (
     name_words,
     sole_text,
 )
+from rung.detectors.loops.wasted_calls import intent_of, trouble_of
 
 if TYPE_CHECKING:
     from rung.detectors.loop_settings import LoopSettings
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 RawStep = tuple[int, str, Any, str, "bool | str"]  # index, tool, arguments, clipped result, error
 
 # Not every tool reports its failures; an outcome that starts like this is step.
-_FAILED: Final = re.compile(
+LOOKS_FAILED: Final = re.compile(
     r"\s*(?:<returncode>(?!0<)|<error>|[\w. ]{0,24}(?:error|exception|failed|failure)\b\s*[:!\]]|traceback \(most recent"
     r"|invalid\b|fatal:|cannot\b|could not\b|unable to\b|no such file|permission denied|command not found"
     r"|no replacement was performed|your (?:proposed )?edit (?:has|was not|did not|failed)|old_str(?:ing)? not found)",
@@ -74,14 +75,17 @@ class ObservedStep:
         "fault",
         "generic_outcome",
         "index",
+        "intent",
         "location_independent",
         "opening",
         "outcome",
         "reported_error",
         "result_text",
         "shape",
+        "subject",
         "target_file",
         "tool",
+        "trouble",
         "uninformative",
         "waits",
         "words",
@@ -108,6 +112,9 @@ class ObservedStep:
     waits: bool
     words: frozenset[int]  # hashed words of the outcome
     result_text: str
+    intent: frozenset[int]  # hashed words of the call, without options
+    subject: str  # digest of the numbers and ids that the call names; empty for a command
+    trouble: str  # class of the failure or of the empty result; empty if there is none
 
 
 def observe(raw: RawStep, settings: LoopSettings) -> ObservedStep:
@@ -119,7 +126,7 @@ def observe(raw: RawStep, settings: LoopSettings) -> ObservedStep:
     significant = normalize.significant_arguments(arguments, settings.ignored_arguments)
     step.action = action_of(tool, arguments)
     step.reported_error = bool(error)
-    step.failed = step.reported_error or _FAILED(result[:200]) is not None
+    step.failed = step.reported_error or LOOKS_FAILED(result[:200]) is not None
     step.effect = Effect.CHANGE if tool in settings.mutating_tools else effect_of(tool, arguments)
     key = settings.loop_keys.get(tool)
     form = normalize.normalized_call(tool, significant if key is None else key(arguments))
@@ -153,6 +160,8 @@ def observe(raw: RawStep, settings: LoopSettings) -> ObservedStep:
     step.uninformative = not step.failed and step.effect in _ACTING and normalize.is_acknowledgement(stable, form)
     step.target_file = _target_file_digest(tool, arguments) if step.effect is Effect.CHANGE else ""
     step.opening, step.words = "", frozenset()
+    step.trouble = trouble_of(stable if not step.failed else result, failed=step.failed, fault=step.fault)
+    step.intent, step.subject = intent_of(tool, arguments, significant)
     return step
 
 
@@ -222,6 +231,9 @@ def to_json(step: ObservedStep, *, words: bool) -> dict[str, Any]:
         "effect": step.effect.value,
         "content": sorted(step.content)[:_MAX_STORED_WORDS],
         "words": stored_words,
+        "trouble": step.trouble,
+        "intent": sorted(step.intent),
+        "subject": step.subject,
     }
 
 
@@ -243,5 +255,8 @@ def from_json(table: Any) -> ObservedStep:
     step.effect = Effect(table["effect"])
     step.content = frozenset(table["content"])
     step.words = frozenset(table["words"])
+    step.trouble = str(table.get("trouble", ""))  # a state of an older version has none of these
+    step.subject = str(table.get("subject", ""))
+    step.intent = frozenset(table.get("intent", ()))
     step.result_text = ""
     return step

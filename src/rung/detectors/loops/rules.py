@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rung.detectors.loops import normalize
+from rung.detectors.loops import wasted_calls as wasted
 from rung.detectors.loops.observed_step import opening_of, words_of
 from rung.detectors.loops.side_effects import Effect
 
@@ -184,9 +186,18 @@ def _stronger_match(rule: str, count: int, alike: int, bonus: int) -> LoopMatch 
     return match if match.count > 1 else None
 
 
-RULES: Final = {
+def wasted_calls(window: Sequence[ObservedStep], settings: LoopSettings) -> LoopMatch | None:
+    """Match nearly the same call with trouble of the same class, many times without progress."""
+    found = wasted.wasted_calls(window, settings)
+    return None if found is None else LoopMatch(wasted.RULE, *found)
+
+
+LoopRule = Callable[["Sequence[ObservedStep]", "LoopSettings"], LoopMatch | None]
+WEAK_RULES: Final[Mapping[str, LoopRule]] = {wasted.RULE: wasted_calls}  # for outcomes that are alike, but not equal
+RULES: Final[Mapping[str, LoopRule]] = {
     "repeated-block": repeated_block,
     "stuck-call": stuck_call,
     "same-error": same_error,
     "same-outcome": same_outcome,
+    **WEAK_RULES,
 }
