@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from bench.clients.across import AcrossHarness, across_cells
 from bench.clients.across_report import across_page, across_summary
-from bench.clients.cells import DONE, Cell
+from bench.clients.cells import DONE, LITELLM, ROUTES, Cell
 from bench.clients.clients import CLIENTS, Client
 from bench.clients.harness import Harness
+from bench.clients.litellm_proxy import ProxyPool
 from bench.clients.report import page, summary
 from bench.clients.store import SAVED, SAVED_ACROSS, ResultStore
 
@@ -44,6 +45,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name in ("wire", "mode", "tries", "fault", "route"):
         parser.add_argument(f"--{name}", help=f"only cells with this {name}, or one of several: a,b")
     parser.add_argument("--environments", type=Path, default=Path(".venv/clients"))
+    parser.add_argument("--litellm", type=Path, default=Path(".venv/litellm/bin/python"), help="its interpreter")
     parser.add_argument("--workers", type=int, default=2, help="cells at once")
     parser.add_argument(
         "--patience", type=float, default=1.0, help="factor of the gateway's timeouts and of time limits"
@@ -64,12 +66,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _cells(client: Client, options: argparse.Namespace) -> list[Cell]:
-    return across_cells(client) if options.across else client.cells()
+    return across_cells(client) if options.across else client.cells((*ROUTES, LITELLM))
 
 
 def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -> list[Cell]:
     names = ("wire", "mode", "tries", "fault", "route")
     wanted = {name: value.split(",") for name in names if (value := getattr(options, name))}
+    if not options.across:
+        wanted.setdefault("route", list(ROUTES))
     found = [
         cell
         for cell in _cells(client, options)
@@ -86,11 +90,14 @@ def _selected(client: Client, options: argparse.Namespace, store: ResultStore) -
     ]
 
 
-async def _run_client(client: Client, cells: Sequence[Cell], options: argparse.Namespace, store: ResultStore) -> None:
+async def _run_client(
+    client: Client, cells: Sequence[Cell], options: argparse.Namespace, store: ResultStore, proxies: ProxyPool
+) -> None:
     left = deque(cells)
 
     async def worker() -> None:
-        harness = (AcrossHarness if options.across else Harness)(client, options.environments, options.patience)
+        kind = AcrossHarness if options.across else Harness
+        harness = kind(client, options.environments, options.patience, proxies)
         try:
             while left:
                 cell = left.popleft()
@@ -116,6 +123,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.report.write_text((across_page if options.across else page)(store), encoding="utf-8")
         return 0
     isolate_network()
+    proxies = ProxyPool(options.litellm, options.patience)
+    try:
+        _run_all(options, store, proxies)
+    finally:
+        proxies.close()
+    lines, is_worse = (across_summary if options.across else summary)(store)
+    print("\n".join(lines))
+    return int(is_worse)
+
+
+def _run_all(options: argparse.Namespace, store: ResultStore, proxies: ProxyPool) -> None:
     for name in options.clients or CLIENTS:
         client = CLIENTS[name]
         if not (options.environments / name / ".ready").exists():
@@ -123,10 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         cells = _selected(client, options, store)
         if cells:
-            asyncio.run(_run_client(client, cells, options, store))
-    lines, is_worse = (across_summary if options.across else summary)(store)
-    print("\n".join(lines))
-    return int(is_worse)
+            asyncio.run(_run_client(client, cells, options, store, proxies))
 
 
 if __name__ == "__main__":

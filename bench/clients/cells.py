@@ -8,8 +8,8 @@ from typing import Any, Final
 from bench.clients.provider.script import FAULTS, STALLS, STREAM_ONLY
 
 PLAIN: Final = "plain"
-DIRECT, GATEWAY = "direct", "gateway"
-ROUTES: Final = (DIRECT, GATEWAY)
+DIRECT, GATEWAY, LITELLM = "direct", "gateway", "litellm"
+ROUTES: Final = (DIRECT, GATEWAY)  # those of `make clients`; `make survival` has LiteLLM's proxy, too
 TRIES: Final = ("default", "zero")
 DONE, WRONG, FAILED, HUNG, UNMET = "done", "wrong", "failed", "hung", "unmet"
 

@@ -6,11 +6,14 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bench.clients.agents import AGENTS
 from bench.clients.cells import PLAIN, ROUTES, TRIES, Cell, faults_of
 from bench.clients.provider.script import ANSWER, ROW, Play, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HERE: Final = Path(__file__).parent
 LOCKS: Final = HERE / "locks"
@@ -58,14 +61,14 @@ class Client:
         name = self.name.replace("-", "_")  # a module must not have the name of the package that it imports
         return HERE / "drivers" / (f"{name}.mjs" if self.is_node else f"drive_{name}.py")
 
-    def cells(self) -> list[Cell]:
-        """Return every cell of this client, those without a fault first."""
+    def cells(self, routes: Sequence[str] = ROUTES) -> list[Cell]:
+        """Return every cell of this client on these routes, those without a fault first."""
         found = [
             Cell(client=self.name, wire=wire, mode=mode, tries=tries, fault=fault, route=route)
             for tries in self.tries
             for mode in self.modes
             for wire in self.wires
-            for route in ROUTES
+            for route in routes
             for fault in faults_of(mode, has_call=self.play.has_call)
         ]
         return sorted(found, key=lambda cell: cell.fault != PLAIN)

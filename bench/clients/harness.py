@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.clients.agents import AGENTS, Setting
 from bench.clients.behind import gateway
-from bench.clients.cells import DIRECT, PLAIN, Cell, Result, judge
+from bench.clients.cells import DIRECT, LITELLM, PLAIN, Cell, Result, judge
 from bench.clients.driver import Driver, environment, kill_group, node_binaries
 from bench.clients.provider.script import ANSWER
 from bench.clients.provider.server import Provider
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from bench.clients.agents import Launch
     from bench.clients.clients import Client
+    from bench.clients.litellm_proxy import ProxyPool, SlotProxy
 
 SDK_SECONDS, AGENT_SECONDS = 60.0, 240.0
 DIRECT_STALL_SECONDS: Final = {False: 15.0, True: 45.0}  # SDK, agent: how long a stall without the gateway is watched
@@ -35,8 +36,12 @@ LATE: Final = "not done at the time limit"
 class Harness:
     """One slot of the suite: runs cells of one client, one after the other."""
 
-    def __init__(self, client: Client, environments: Path, patience: float = 1.0) -> None:
+    def __init__(
+        self, client: Client, environments: Path, patience: float = 1.0, proxies: ProxyPool | None = None
+    ) -> None:
         self.client = client
+        self._proxies = proxies  # of LiteLLM
+        self._proxy: SlotProxy | None = None
         self._patience = patience
         environments = environments.resolve()
         self._packages = environments / client.name
@@ -57,6 +62,8 @@ class Harness:
                 run = self._run_agent if self.client.is_agent else self._run_driver
                 said, code, note = await run(cell, address, Path(root), limit)
                 took = time.monotonic() - began
+            if code is None:
+                await self._drop_proxy()
             rows = count_rows(Path(root))
             await self._settle()
         verdict, text = judge(
@@ -72,6 +79,10 @@ class Harness:
     async def _served(self, cell: Cell) -> AsyncIterator[tuple[str, Sequence[Provider]]]:
         """Run what serves a cell; yield its address and the providers."""
         provider = Provider(play=self.client.play, fault=None if cell.fault == PLAIN else cell.fault)
+        if cell.route == LITELLM:
+            async with self._behind_litellm(provider) as address:
+                yield address, (provider,)
+            return
         await provider.start()
         url = f"http://127.0.0.1:{provider.port}"
         try:
@@ -79,6 +90,24 @@ class Harness:
                 yield address, (provider,)
         finally:
             await provider.stop()
+
+    @asynccontextmanager
+    async def _behind_litellm(self, provider: Provider) -> AsyncIterator[str]:
+        """Run a provider where this slot's proxy expects it."""
+        assert self._proxies is not None
+        if self._proxy is None:
+            self._proxy = await asyncio.to_thread(self._proxies.take)
+        await provider.start(self._proxy.upstream)
+        try:
+            yield self._proxy.url
+        finally:
+            await provider.stop()
+
+    async def _drop_proxy(self) -> None:
+        """End a proxy whose client left early: it may still repeat a request, which the next cell would count."""
+        if self._proxy is not None:
+            await asyncio.to_thread(self._proxy.__exit__)
+            self._proxy = None
 
     def _is_met(self, cell: Cell, providers: Sequence[Provider]) -> bool:
         """Return whether what the cell is about has happened."""
@@ -109,8 +138,11 @@ class Harness:
         self._call = None
 
     async def stop(self) -> None:
-        """Stop the driver."""
+        """Stop the driver, and give the proxy back."""
         await self._driver.stop()
+        if self._proxy is not None and self._proxies is not None:
+            self._proxies.give(self._proxy)
+            self._proxy = None
 
 
 def _prepare(name: str, at: Setting, project: Path) -> Launch:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.clients.behind import TIMEOUTS
-from bench.clients.cells import DIRECT, DONE, FAILED, GATEWAY, HUNG, PLAIN, UNMET, WRONG, Result
+from bench.clients.cells import DIRECT, DONE, FAILED, GATEWAY, HUNG, PLAIN, ROUTES, UNMET, WRONG, Result
 from bench.clients.clients import CLIENTS
 from bench.clients.harness import DIRECT_STALL_SECONDS
 from bench.clients.provider.script import FAULTS
@@ -107,11 +107,12 @@ def page(store: ResultStore) -> str:
 
 def _measured(store: ResultStore, found: list[Row]) -> str:
     """Return what was measured, when, and behind which states of the gateway."""
-    dates = sorted({measured.date for measured in store.found.values()})
+    dates = sorted({measured.date for cell, measured in store.found.items() if cell.route in ROUTES})
     when = f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: " if dates else ""
     missing = [name for name in CLIENTS if not any(row.client == name for row in found)]
     wanted = sum(len(client.cells()) for client in CLIENTS.values())
-    count = f"{len(CLIENTS) - len(missing)} of {len(CLIENTS)} clients, {len(store.found)} of {wanted} cells."
+    measured = sum(cell.route in ROUTES for cell in store.found)
+    count = f"{len(CLIENTS) - len(missing)} of {len(CLIENTS)} clients, {measured} of {wanted} cells."
     absent = f" Not measured yet: {', '.join(missing)}." if missing else ""
     behind = Counter(measured.state for cell, measured in store.found.items() if cell.route == GATEWAY)
     states = ", ".join(f"`{state}` ({cells} cells)" for state, cells in behind.most_common())

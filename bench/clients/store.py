@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import rung
-from bench.clients.cells import DIRECT, Cell, Result
+from bench.clients.cells import DIRECT, LITELLM, Cell, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+LITELLM_LOCK: Final = Path(__file__).parents[2] / "requirements/litellm.txt"
 SAVED: Final = Path(__file__).parent / "results.jsonl"
 SAVED_ACROSS: Final = Path(__file__).parent / "results-across.jsonl"
 _ROW: Final = ("client", "wire", "mode", "tries", "route")
@@ -27,7 +29,7 @@ class Measured(NamedTuple):
     result: Result
     version: str  # of the client
     date: str
-    state: str  # of the gateway; empty without one
+    state: str  # of the gateway: a digest of Rung's, the version of LiteLLM; empty without one
 
 
 def gateway_state() -> str:
@@ -37,6 +39,13 @@ def gateway_state() -> str:
     for path in sorted(root.rglob("*.py")):
         found.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:12]
+
+
+def litellm_version() -> str:
+    """Return the locked version of LiteLLM's proxy."""
+    found = re.search(r"^litellm==(\S+)", LITELLM_LOCK.read_text(), re.MULTILINE)
+    assert found is not None, LITELLM_LOCK
+    return found[1]
 
 
 class ResultStore:
@@ -64,11 +73,14 @@ class ResultStore:
 
     def is_stale(self, cell: Cell) -> bool:
         """Return whether a cell was measured behind another state of the gateway."""
-        return cell.route != DIRECT and self.found[cell].state != self.state
+        return self.found[cell].state != self._state_of(cell)
+
+    def _state_of(self, cell: Cell) -> str:
+        return {DIRECT: "", LITELLM: litellm_version()}.get(cell.route, self.state)
 
     def add(self, cell: Cell, result: Result, *, version: str, date: str) -> None:
         """Append a result."""
-        state = self.state if cell.route != DIRECT else ""
+        state = self._state_of(cell)
         self.found[cell] = Measured(result, version, date, state)
         row = {**cell.to_dict(), **result.to_dict(), "version": version, "date": date, "state": state}
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,12 +15,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rung.testing.provider import Lab
 
 from tests.gateway.cells import Cell, Found, measure
 
 RETRIES = 3
 TIMEOUT_SECONDS = 2.0  # upstream timeout, the same as for rung
+
+
+def litellm_command(program: Path, home: str, port: int, settings: Mapping[str, object]) -> list[str]:
+    """Return the command of LiteLLM's proxy; writes its settings into its home."""
+    file = Path(home, "config.yaml")
+    file.write_text(json.dumps(settings))  # JSON is valid YAML
+    start = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
+    flags = ["--config", str(file), "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
+    return [str(program), "-c", start, *flags]
 
 
 def free_port() -> int:
@@ -112,9 +123,18 @@ class Proxy(Peer):
         "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
     }
 
-    def __init__(self, lab: Lab, program: Path, provider: str) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        program: Path,
+        provider: str,
+        models: tuple[str, str] = ("small", "large"),
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
         super().__init__(lab, program)
         self.provider = provider
+        self.models = models  # the second one is the fallback
+        self.timeout = timeout
 
     def command(self) -> list[str]:
         def of(model: str) -> list[object]:
@@ -125,30 +145,26 @@ class Proxy(Peer):
                         "model": f"{self.provider}/{model}",
                         "api_base": self.lab.url + ("" if self.provider == "anthropic" else "/v1"),
                         "api_key": "sk-lab",
-                        "timeout": TIMEOUT_SECONDS,
-                        "stream_timeout": TIMEOUT_SECONDS,
+                        "timeout": self.timeout,
+                        "stream_timeout": self.timeout,
                     },
                 }
             ]
 
+        first, second = self.models
+        fallbacks = [{first: [second]}]
         settings = {
-            "model_list": [*of("small"), *of("large")],
+            "model_list": [*of(first), *of(second)],
             "litellm_settings": {
                 "num_retries": RETRIES,
-                "request_timeout": TIMEOUT_SECONDS,
-                "fallbacks": [{"small": ["large"]}],
-                "context_window_fallbacks": [{"small": ["large"]}],
+                "request_timeout": self.timeout,
+                "fallbacks": fallbacks,
+                "context_window_fallbacks": fallbacks,
                 "telemetry": False,
             },
-            "router_settings": {"num_retries": RETRIES, "fallbacks": [{"small": ["large"]}], "disable_cooldowns": True},
+            "router_settings": {"num_retries": RETRIES, "fallbacks": fallbacks, "disable_cooldowns": True},
         }
-        file = Path(self.home.name, "config.yaml")
-        file.write_text(json.dumps(settings))  # JSON is valid YAML
-        start = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
-        return [
-            str(self.program), "-c", start,
-            "--config", str(file), "--host", "127.0.0.1", "--port", str(self.port), "--telemetry", "False",
-        ]  # fmt: skip
+        return litellm_command(self.program, self.home.name, self.port, settings)
 
 
 class Portkey(Peer):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.clients.provider.server import Provider
-from bench.gateway.matrix_peers import Peer, Proxy
+from bench.gateway.matrix_peers import Peer, Proxy, litellm_command
 from bench.walls.provider import WallLog, WallProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from bench.clients.provider.script import Asked, Play, Turn
     from bench.walls.cells import Cell
@@ -49,11 +48,7 @@ class LiteLLM(Peer):
             "litellm_settings": {"num_retries": RETRIES, "telemetry": False},
             "router_settings": {"num_retries": RETRIES},
         }
-        file = Path(self.home.name, "config.yaml")
-        file.write_text(json.dumps(settings))  # JSON is valid YAML
-        start = "import sys; from litellm import run_server; sys.argv[0] = 'litellm'; run_server()"
-        flags = ["--config", str(file), "--host", "127.0.0.1", "--port", str(self.port), "--telemetry", "False"]
-        return [str(self.program), "-c", start, *flags]
+        return litellm_command(self.program, self.home.name, self.port, settings)
 
     def _deployment(self, cell: Cell, upstream: str) -> dict[str, Any]:
         model = self.model_of(cell)

@@ -33,10 +33,10 @@ OTHER = {"claude": "claude-opus-4-5", "codex": "gpt-5"}
 
 
 def claude(url: str, root: Path, prompt: str, *, tries: bool) -> tuple[list[str], dict[str, str]]:
-    """Run Claude Code with one prompt."""
+    """Run Claude Code with one prompt; RUNG_CLAUDE names the program, if it is not the one of the SDK's package."""
     more = {} if tries else {"CLAUDE_CODE_MAX_RETRIES": "0"}
     command = [
-        str(command_line()), "-p", prompt, "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
+        os.environ.get("RUNG_CLAUDE") or str(command_line()), "-p", prompt, "--model", MODEL["claude"], "--allowedTools", "Bash", "--output-format", "json",
     ]  # fmt: skip
     return command, environment(root / "home", url, more)
 
@@ -83,41 +83,44 @@ def answer(agent: str, root: Path, output: str) -> str:
 
 
 def run(told: dict[str, Any]) -> dict[str, Any]:
-    """Run one task; return how it ended, the commands that ran, and the lab's requests."""
+    """Run one task in a network of its own; return how it ended, the commands that ran, and the lab's requests."""
     apart = isolate_network()
+    with Lab(told["script"]) as lab:
+        patient = told.get("patient", False)
+        served = serve(lab, told["agent"], patient=patient) if told["gateway"] else None
+        url = f"http://127.0.0.1:{served.port}" if served else lab.url
+        return {"apart": apart, **run_before(lab, url, told)}
+
+
+def run_before(lab: Lab, url: str, told: dict[str, Any]) -> dict[str, Any]:
+    """Run one task with this address as the agent's provider."""
     root, agent = Path(told["root"]), told["agent"]
     for name in ("home", "project"):
         (root / name).mkdir(exist_ok=True)
-    with Lab(told["script"]) as lab:
-        url = (
-            f"http://127.0.0.1:{serve(lab, agent, patient=told.get('patient', False)).port}"
-            if told["gateway"]
-            else lab.url
-        )
-        start = claude if agent == "claude" else codex
-        command, env = start(url, root, told.get("prompt", "do it"), tries=not told["gateway"])
-        began = time.monotonic()
-        try:
-            done = subprocess.run(
-                command, cwd=root / "project", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                timeout=SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess(command, -1, "hung", "")
-        ran = root / "project" / "ran.txt"
-        return {
-            "apart": apart,
-            "exit": done.returncode,
-            "said": answer(agent, root, done.stdout),
-            "errors": done.stderr[-1_500:],
-            "ran": ran.read_text().split() if ran.exists() else [],
-            "seconds": time.monotonic() - began,
-            "struck": sum(bool(call.fault) for call in lab.calls),
-            "attempts": lab.attempts,
-            "models": [call.model for call in lab.calls],
-            "bodies": [call.json for call in lab.calls] if told.get("with_bodies") else [],
-            "tools": [tool.get("name") for tool in (lab.calls[0].json.get("tools") or ())] if lab.calls else [],
-        }
+    start = claude if agent == "claude" else codex
+    tries = told.get("tries", not told["gateway"])
+    command, env = start(url, root, told.get("prompt", "do it"), tries=tries)
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=root / "project", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        done = subprocess.CompletedProcess(command, -1, "hung", "")
+    ran = root / "project" / "ran.txt"
+    return {
+        "exit": done.returncode,
+        "said": answer(agent, root, done.stdout),
+        "errors": done.stderr[-1_500:],
+        "ran": ran.read_text().split() if ran.exists() else [],
+        "seconds": time.monotonic() - began,
+        "struck": sum(bool(call.fault) for call in lab.calls),
+        "attempts": lab.attempts,
+        "models": [call.model for call in lab.calls],
+        "bodies": [call.json for call in lab.calls] if told.get("with_bodies") else [],
+        "tools": [tool.get("name") for tool in (lab.calls[0].json.get("tools") or ())] if lab.calls else [],
+    }
 
 
 if __name__ == "__main__":

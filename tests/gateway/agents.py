@@ -61,9 +61,9 @@ def rules(agent: str, case: Case | None) -> list[Any]:
     return [{"fault": case.fault, "tools": True, **told, **strikes}]
 
 
-def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True) -> Task:
-    """Run the task under these faults."""
-    return run(agent, root, {"turns": turns(agent), "rules": faults}, gateway=gateway)
+def task(agent: str, root: Path, faults: list[Any], *, gateway: bool = True, tries: bool | None = None) -> Task:
+    """Run the task under these faults; the agent has its own tries if told so, and else without a gateway."""
+    return run(agent, root, {"turns": turns(agent), "rules": faults}, gateway=gateway, tries=tries)
 
 
 def run(
@@ -75,9 +75,12 @@ def run(
     gateway: bool = True,
     with_bodies: bool = False,
     patient: bool = False,
+    tries: bool | None = None,
 ) -> Task:
     """Run a prompt against a lab with this script."""
     told = {"agent": agent, "root": str(root), "gateway": gateway, "script": script, "prompt": prompt}
+    if tries is not None:
+        told["tries"] = tries
     program = codex_program() if agent == "codex" else None
     work = subprocess.run(
         [sys.executable, str(RIG)],

@@ -49,8 +49,8 @@ class Provider:
     _server: asyncio.Server | None = None
     _connections: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**24)
+    async def start(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=2**24)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
