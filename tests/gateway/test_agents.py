@@ -1,6 +1,6 @@
 """The real Claude Code and Codex behind the gateway: a task of several turns has the same result under every fault.
 
-`make cli-matrix` runs every fault with both.
+`make survival PARTS=repeated` runs every fault with both.
 """
 
 from __future__ import annotations
