@@ -196,8 +196,15 @@ cross-matrix: $(VENV)/.ready  ## test every client with a provider of every othe
 failover: $(VENV)/.ready  ## play sixteen failover scenarios in real time with the default settings; two minutes
 	@$(BIN)/python -m bench.gateway.failover $(SCENARIOS)
 
-cli-matrix: $(VENV)/agents/.ready  ## test every fault with the real Claude Code and Codex, with and without the gateway
-	@RUNG_CODEX=$(abspath $(VENV))/agents/node_modules/.bin/codex $(BIN)/python -m bench.gateway.agents claude codex --bare $(CLI)
+# Options of `make survival` that were given; each value may name several, separated by commas or spaces.
+SURVIVAL_OPTIONS = $(foreach name,parts clients faults columns,$(if $($(shell echo $(name) | tr a-z A-Z)),--$(name)="$($(shell echo $(name) | tr a-z A-Z))"))
+
+.PHONY: survival
+survival: $(VENV)/.ready $(VENV)/litellm/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test real clients with all faults and overloads: no gateway, Rung, LiteLLM, in one table; continues where it stopped; hours; PARTS=, CLIENTS=, FAULTS=, COLUMNS= select, SURVIVAL=--report only writes
+	@$(BIN)/python -m bench.survival $(SURVIVAL_OPTIONS) $(SURVIVAL)
+
+cli-matrix:  ## test Claude Code and Codex while every second request fails: a part of `make survival`
+	@$(MAKE) --no-print-directory survival PARTS=repeated CLIENTS="claude-code codex"
 
 storm-crew: $(VENV)/.ready  ## test crews: 1,000 seeds in simulated time, ten on each store with real processes (SEEDS="1 2"); the table against its model, with races
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
