@@ -11,8 +11,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from bench.loops.behaviour import count_behaviour, lines
 from bench.loops.peers import DETECTORS
 from bench.loops.score import BadFile, Score, read_trajectories, score
 from bench.loops.speed import measure
@@ -56,6 +57,8 @@ def main() -> int:
     print("\nfound by: " + ", ".join(f"{rule} {count}" for rule, count in sorted(ours.rules.items())))
     if options.wrong:
         print(f"false: {', '.join(ours.false) or 'none'}\nmissed: {', '.join(ours.missed) or 'none'}")
+    behaviour = count_behaviour(rows)
+    print("\n" + "\n".join(lines(behaviour)))
     if options.speed:
         speed = measure()
         print(f"\n{speed.steps:,.0f} ordinary steps a second on one core")
@@ -66,10 +69,11 @@ def main() -> int:
             f"a result of 10 MB takes {speed.large_result * 1e6:.1f} µs, one of 2 kB {speed.small_result * 1e6:.1f} µs"
         )
     if options.json:
-        figures = {
+        figures: dict[str, dict[str, Any]] = {
             name: {"precision": s.precision, "recall": s.recall, "late": s.late, "false": s.false, "missed": s.missed}
             for name, s in scores.items()
         }
+        figures["behaviour"] = {name: dict(found) for name, found in behaviour.by_rule.items()}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.need:
         precision, recall = (float(part) / 100 for part in options.need.split(","))

@@ -32,6 +32,8 @@ class Trajectory:
     loop_at: int | None
     kind: str
     note: str
+    task: str = ""
+    answer: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +90,26 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
         loop_at=row.get("loop_at"),
         kind=row.get("kind") or "",
         note=row.get("note") or "",
+        task=row.get("task") or _task_in(row["steps"]),
+        answer=row["answer"] if isinstance(row.get("answer"), str) else _answer_in(row["steps"]),
     )
+
+
+def _task_in(steps: list[dict[str, Any]]) -> str:
+    """Return the task that an environment states in its first result; empty if none does."""
+    first = str(steps[0].get("result") or "") if steps and steps[0].get("tool") == "reset" else ""
+    return first.partition("Instruction:")[2].partition("[Search]")[0].strip()
+
+
+def _answer_in(steps: list[dict[str, Any]]) -> str | None:
+    """Return the final answer, if the last step is a call that gives it."""
+    if not steps or steps[-1].get("tool") not in _ANSWERING:
+        return None
+    args = steps[-1].get("args")
+    return args if isinstance(args, str) else " ".join(map(str, args.values())) if isinstance(args, dict) else None
+
+
+_ANSWERING = frozenset({"final_answer", "reply_to_user"})
 
 
 def score(make: Callable[[], Detector], rows: Iterable[Trajectory]) -> Score:

@@ -1,6 +1,7 @@
-"""Detectors of loops, stalls, incomplete outputs and unverified claims in the steps of an agent."""
+"""Detectors of loops, stalls, violated constraints, incomplete outputs and unverified claims in the steps of an agent."""
 
 from rung.core.domain.verdict import Verdict
+from rung.detectors.behaviour.review import review
 from rung.detectors.context_usage import ContextMonitor
 from rung.detectors.finding import Finding
 from rung.detectors.judging import assess, judge_case, model_judge
@@ -25,5 +26,6 @@ __all__ = [
     "judge_case",
     "model_judge",
     "report_progress",
+    "review",
     "stalled",
 ]

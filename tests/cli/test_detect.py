@@ -1,4 +1,4 @@
-"""`rung detect loops`."""
+"""`rung detect loops` and `rung detect behaviour`."""
 
 from __future__ import annotations
 
@@ -81,3 +81,29 @@ def test_what_cannot_be_read() -> None:
         assert word in done.stderr
     assert run("--jsonl", "/no/such/file").exit_code == 2
     assert "--jsonl" in run(given="").stderr
+
+
+def behaviour(*arguments: str, given: str) -> Result:
+    return CliRunner().invoke(root, ("detect", "behaviour", "--jsonl", *arguments), input=given)
+
+
+def test_behaviour() -> None:
+    """Each trajectory gets its findings: the step's own number, or null for the answer."""
+    edited = {"i": 7, "tool": "edit", "args": {"path": "/app/a.py"}, "result": "edited", "error": False}
+    failed = {"tool": "bash", "args": {"command": "pytest"}, "result": "2 failed", "error": True}
+    row = {"id": "a", "task": "Fix it. Do not edit `a.py`.", "steps": [edited, failed], "answer": "All tests pass."}
+    done = behaviour("--root", "/app", given=lines(row, {"id": "b", "steps": [edited, failed]}))
+    assert done.exit_code == 0, done.output
+    first, second = map(json.loads, done.output.splitlines())
+    assert [(one["at"], one["rule"], one["kind"]) for one in first["findings"]] == [
+        (7, "constraint-violated", "goal_misaligned"),
+        (None, "claim-against-tests", "unverified"),
+    ]
+    assert second == {"id": "b", "findings": []}
+
+
+def test_behaviour_of_what_cannot_be_read() -> None:
+    """A task that is no text is named with its line; exit code 2."""
+    done = behaviour(given=lines({"id": "a", "task": 3, "steps": []}))
+    assert done.exit_code == 2
+    assert "line 1: task: 3 is invalid" in done.stderr

@@ -38,21 +38,21 @@ def downloads(count: int) -> list[Step]:
 
 
 def test_the_same_intent_with_other_limits() -> None:
-    """The sixth time-out of one download is reported, although every output differs."""
-    assert first(downloads(8)) == (6, "wasted-calls")
-    assert first(downloads(5)) is None
+    """The fifth time-out of one download is reported, although every output differs."""
+    assert first(downloads(8)) == (5, "wasted-calls")
+    assert first(downloads(4)) is None
 
 
 def test_the_finding_counts_as_a_loop() -> None:
     """The finding enters ladders as a loop; its repeats start at the first stage and rise with each call."""
     monitor = SessionMonitor()
-    found = [monitor.check(step) for step in downloads(11)]
-    assert [one and (one.count, one.repeats, str(one.stage)) for one in found[5:]] == [
-        (6, 3, "replan"), (7, 4, "replan"), (8, 5, "explore"), (9, 6, "explore"), (10, 7, "explore"), (11, 8, "force-done"),
+    found = [monitor.check(step) for step in downloads(10)]
+    assert [one and (one.count, one.repeats, str(one.stage)) for one in found[4:]] == [
+        (5, 3, "replan"), (6, 4, "replan"), (7, 5, "explore"), (8, 6, "explore"), (9, 7, "explore"), (10, 8, "force-done"),
     ]  # fmt: skip
-    assert found[5] is not None
-    assert found[5].failure.kind == "loop_detected"
-    assert "nearly the same arguments" in found[5].text
+    assert found[4] is not None
+    assert found[4].failure.kind == "loop_detected"
+    assert "nearly the same arguments" in found[4].text
 
 
 def test_searches_without_a_result() -> None:
@@ -62,7 +62,7 @@ def test_searches_without_a_result() -> None:
     reworded = [
         Step("web_search", {"query": f"{words} {word}"}, text) for word, text in zip(PACKAGES, nothing, strict=True)
     ]
-    assert first(reworded, LoopSettings(ignore_rules=frozenset({"same-outcome"}))) == (6, "wasted-calls")
+    assert first(reworded, LoopSettings(ignore_rules=frozenset({"same-outcome"}))) == (5, "wasted-calls")
     other = [Step("web_search", {"query": f"{word} licence terms"}, "No results found") for word in PACKAGES]
     assert first(other) is None
 
@@ -82,7 +82,7 @@ def test_searches_without_a_result() -> None:
 def test_progress_ends_the_count(between: Step) -> None:
     """A change, a word of the user, or a success of the same intent ends the count."""
     steps = downloads(9)
-    assert first([*steps[:4], between, *steps[4:9]]) is None
+    assert first([*steps[:4], between, *steps[4:8]]) is None
 
 
 def test_a_pause_needs_more_repeats() -> None:
@@ -92,8 +92,8 @@ def test_a_pause_needs_more_repeats() -> None:
         for number, step in enumerate(downloads(12))
         for one in (Step("wait", {"for": "z" * number}, "z" * number), step)
     ]
-    assert first(steps[:20]) is None
-    assert first(steps) == (22, "wasted-calls")
+    assert first(steps[:18]) is None
+    assert first(steps) == (20, "wasted-calls")
 
 
 def test_other_trouble_is_another_count() -> None:
@@ -128,10 +128,10 @@ def test_the_threshold_is_a_setting() -> None:
 def test_the_count_survives_a_restart() -> None:
     """A monitor that is stored and restored between two steps still counts the earlier ones."""
     monitor = SessionMonitor()
-    for step in downloads(5):
+    for step in downloads(4):
         assert monitor.check(step) is None
     monitor = SessionMonitor.from_json(json.loads(json.dumps(monitor.to_json())))
-    found = monitor.check(downloads(6)[-1])
+    found = monitor.check(downloads(5)[-1])
     assert found is not None
     assert found.rule == "wasted-calls"
 

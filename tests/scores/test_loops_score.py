@@ -56,3 +56,24 @@ def test_a_bad_file(tmp_path: Path) -> None:
     done = score(tmp_path, [*ROWS, {"id": "x", "steps": [{"tool": 3}], "loop": True}])
     assert done.returncode == 2
     assert "line 6" in done.stderr
+
+
+def test_the_table_of_behaviour(tmp_path: Path) -> None:
+    """Each rule about behaviour is counted by the label of the trajectory; a report on a clean one is quoted."""
+    edit = {"i": 0, "tool": "edit", "args": {"path": "a.py"}, "result": "edited", "error": False}
+    task = "Fix the bug. Do not edit `a.py`."
+    rows: list[dict[str, Any]] = [
+        {"id": "bad", "steps": [edit], "loop": True, "loop_at": 0, "task": task},
+        {"id": "alarm", "steps": [edit], "loop": False, "loop_at": None, "task": task, "answer": ""},
+        {"id": "hard", "steps": FINE, "loop": False, "kind": "clean_hard"},
+        {"id": "asked", "steps": [{"tool": "final_answer", "args": {"answer": "42"}, "result": ""}], "loop": None},
+    ]
+    out = tmp_path / "out.json"
+    done = score(tmp_path, rows, "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())["behaviour"]
+    assert found["constraint-violated"] == {"loop": 1, "clean": 1}
+    assert found["no-answer"] == {"clean": 1}
+    assert found["wasted-calls"] == {}
+    assert "2 of 4 have a task, 2 an answer" in done.stdout
+    assert "on a clean one: alarm at 0, constraint-violated: the task says" in done.stdout

@@ -67,7 +67,7 @@ class LoopSettings:
     wasted_calls: int = setting(
         whole(2),
         "Calls with nearly the same words and trouble of the same class before `wasted-calls` is reported.",
-        default=6,
+        default=5,
     )
     off: bool = setting(FLAG, "Whether loops are ignored.", default=False)
     ignore_tools: frozenset[str] = setting(NAMES, "Tools whose calls are ignored.", default=frozenset())

@@ -171,10 +171,15 @@ def _unproven(
 ) -> Finding | None:
     if not spec.evidence or checks or acted:
         return None
-    flat = normalized(words_of(text[-_TAIL_CHARS:]))
-    if any(phrase.found_in(flat) for phrase in _CLAIMS_DONE):
+    if claims_done(text):
         return _finding("done-unproven", Kind.UNVERIFIED, "the answer claims completion without evidence", text)
     return None
+
+
+def claims_done(text: str) -> bool:
+    """Return whether the end of a text claims that the work is done."""
+    flat = normalized(words_of(text[-_TAIL_CHARS:]))
+    return any(phrase.found_in(flat) for phrase in _CLAIMS_DONE)
 
 
 def _finding(rule: str, kind: Kind, text: str, answer: str, missing: tuple[str, ...] = ()) -> Finding:

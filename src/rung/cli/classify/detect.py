@@ -6,21 +6,24 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
+from rung.cli.classify.detect_behaviour import behaviour
+from rung.cli.classify.trajectories import answer_lines, steps_of
 from rung.cli.group import UsageError
 from rung.cli.journal.option import existing_journal, journal_option
-from rung.core.domain.errors import ConfigError
 from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.session_monitor import SessionMonitor
-from rung.detectors.step import step_from
 
 
-@click.group(short_help="Detect loops, stalls and bad outputs.")
+@click.group(short_help="Detect loops, stalls, bad behaviour and bad outputs.")
 def command() -> None:
-    """Detect loops, stalls and bad outputs in what an agent did."""
+    """Detect loops, stalls, bad behaviour and bad outputs in what an agent did."""
+
+
+command.add_command(behaviour)
 
 
 @command.command("loops", short_help="Find loops in trajectories.")
@@ -35,20 +38,8 @@ def loops(file: str | None, policy_file: str | None, *, jsonl: bool, every: bool
     The detectors run after every step, as in a live session. The answer to a line is {"id", "loop", "at", "rule"},
     where "at" is the step at which the loop was first detected.
     """
-    if not jsonl:
-        raise click.UsageError("--jsonl is required: the only supported format is one trajectory per line.")
     settings = _loop_settings(policy_file)
-    if file is None or file == "-":
-        if file is None and sys.stdin.isatty():
-            raise click.UsageError("No input: give FILE, or pipe trajectories in.")
-        _check_stream(sys.stdin.buffer, "standard input", settings, every=every)
-        return
-    try:
-        lines = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; may be a pipe
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    with lines:
-        _check_stream(lines, file, settings, every=every)
+    answer_lines(file, lambda row, where: _check_trajectory(row, where, settings, every=every), jsonl=jsonl)
 
 
 def _loop_settings(policy_file: str | None) -> LoopSettings:
@@ -59,29 +50,10 @@ def _loop_settings(policy_file: str | None) -> LoopSettings:
     return load_loop_settings(policy_file)
 
 
-def _check_stream(lines: IO[bytes], source: str, settings: LoopSettings, *, every: bool) -> None:
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            answer = _check_trajectory(line, f"{source}, line {number}", settings, every=every)
-            sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-            sys.stdout.flush()  # the sender may wait for this answer before it sends the next line
-
-
-def _check_trajectory(line: bytes, where: str, settings: LoopSettings, *, every: bool) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: not JSON ({error}); every line is one trajectory") from None
-    steps = row.get("steps") if isinstance(row, dict) else None
-    if not isinstance(steps, list):
-        raise UsageError(f'{where}: a trajectory is an object with "id" and a list of "steps"')
+def _check_trajectory(row: dict[str, Any], where: str, settings: LoopSettings, *, every: bool) -> dict[str, Any]:
     monitor = SessionMonitor(settings)
     found: list[dict[str, Any]] = []
-    for position, table in enumerate(steps):
-        try:
-            step = step_from(table)
-        except ConfigError as error:
-            raise UsageError(f"{where}, step {position}: {error}") from None
+    for position, (table, step) in enumerate(zip(row["steps"], steps_of(row, where), strict=False)):
         finding = monitor.check(step)
         if finding is not None:
             found.append(
