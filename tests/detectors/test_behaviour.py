@@ -6,9 +6,9 @@ import pytest
 
 from rung.detectors.behaviour.answers import ignored_task
 from rung.detectors.behaviour.constraints import MAX_CONSTRAINTS, read_constraints
-from rung.detectors.behaviour.evidence_claims import failing_tests, passed_tests
 from rung.detectors.behaviour.review import review, review_answer
 from rung.detectors.behaviour.rules import BEHAVIOUR_RULES
+from rung.detectors.behaviour.suite_runs import failing_tests, passed_tests
 from rung.detectors.behaviour.violations import violation
 from rung.detectors.step import Step
 

@@ -382,3 +382,78 @@ def test_a_store_that_does_not_answer_keeps_no_agent_waiting(tmp_path: Path) -> 
             answer, *_ = handle_event("claude-code", str(tmp_path), json.dumps(table).encode(), where)
             told.append(json.loads(answer))
         assert "hookSpecificOutput" in told[-1]
+
+
+# -- behaviour ----------------------------------------------------------------------------------------
+
+
+def context_of(answer: dict[str, Any]) -> str:
+    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+@pytest.mark.parametrize("agent", EVENTS)
+def test_a_violated_constraint_is_told_once(tmp_path: Path, agent: str) -> None:
+    """A call that does what the prompt forbids is told to the agent, once for each constraint, and recorded."""
+    tell(
+        tmp_path,
+        agent,
+        "prompt",
+        prompt="Clean up. Do not delete `data/raw`. Never use `curl`. Don't run `make deploy`.",
+    )
+    assert call(tmp_path, agent, "ls data/raw", "a.csv", failed=False) == {}
+    answer = call(tmp_path, agent, "rm -r data/raw", "", failed=False, number=1)
+    assert "Do not delete `data/raw`" in context_of(answer)
+    assert call(tmp_path, agent, "rm -r data/raw", "", failed=False, number=2) == {}
+    assert "Never use `curl`" in context_of(call(tmp_path, agent, "curl x.example", "ok", failed=False, number=3))
+    answer = call(tmp_path, agent, "make deploy", "done", failed=False, number=4)  # two nudges are the limit
+    assert context_of(answer) == ""
+    assert "make deploy" in answer["systemMessage"]
+    drain(tmp_path, str(tmp_path / "j.db"))
+    with open_journal(tmp_path / "j.db") as journal:
+        (incident,) = [row for (row,) in journal.read("SELECT id FROM incident")]
+        kinds = [one.failure.kind for one in journal.events(incident) if isinstance(one, ev.AttemptFailed)]
+    assert kinds == ["goal_misaligned"] * 3
+
+
+def test_a_new_prompt_lifts_the_constraints(tmp_path: Path) -> None:
+    """Only the last prompt's constraints hold: the user may have changed their mind."""
+    tell(tmp_path, "codex", "prompt", prompt="Do not run `make deploy`.")
+    tell(tmp_path, "codex", "prompt", prompt="Now deploy it.")
+    assert call(tmp_path, "codex", "make deploy", "done", failed=False) == {}
+
+
+def test_a_policy_that_is_off_tells_nothing(tmp_path: Path) -> None:
+    """Where the project's policy disables recovery, a violation is recorded and nobody is told."""
+    (tmp_path / "rung.toml").write_text('[policy]\ntemplate = "off"\n')
+    tell(tmp_path, "codex", "prompt", prompt="Do not run `make deploy`.")
+    assert call(tmp_path, "codex", "make deploy", "done", failed=False) == {}
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+def test_a_claim_against_the_last_test_run_is_sent_back(tmp_path: Path, agent: str) -> None:
+    """An agent that claims passing tests is sent back if the last run failed, whatever it did since; a pass ends that."""
+    tell(tmp_path, agent, "prompt", prompt="Fix the parser and run its tests.")
+    call(tmp_path, agent, "pytest -q", "Exit code 1\n1 failed, 2 passed in 0.1s", failed=True)
+    call(tmp_path, agent, "cat parser.py", "text", failed=False, number=1)
+    answer = tell(tmp_path, agent, "stop", last_assistant_message="I fixed it, all tests pass.")
+    assert "the last test run failed" in answer["reason"]
+    call(tmp_path, agent, "pytest -q", "3 passed in 0.1s", failed=False, number=2)
+    assert tell(tmp_path, agent, "stop", last_assistant_message="I fixed it, all tests pass.") == {}
+
+
+def test_an_answer_beside_the_task_is_sent_back(tmp_path: Path) -> None:
+    """An agent that did nothing and asks for the task is sent back; one that acted may ask what is next."""
+    tell(tmp_path, "codex", "prompt", prompt="Rename the class Parser to Reader.")
+    answer = tell(tmp_path, "codex", "stop", last_assistant_message="Hello! How can I help you today?")
+    assert "asks for a task that was given" in answer["reason"]
+    tell(tmp_path, "codex", "prompt", prompt="Rename the class Parser to Reader.")
+    call(tmp_path, "codex", "sed -i s/Parser/Reader/ a.py", "", failed=False)
+    assert tell(tmp_path, "codex", "stop", last_assistant_message="Renamed. How can I help you today?") == {}
+
+
+def test_a_passing_check_outweighs_an_earlier_test_run(tmp_path: Path) -> None:
+    """The project's own check runs last: if it passes, the earlier failed run is no evidence."""
+    write_trusted(tmp_path / "rung.toml", f'[stop]\ncheck = "{sys.executable} -c pass"\n')
+    tell(tmp_path, "codex", "prompt", prompt="Fix the parser and run its tests.")
+    call(tmp_path, "codex", "pytest -q", "1 failed, 2 passed", failed=True)
+    assert tell(tmp_path, "codex", "stop", last_assistant_message="I fixed it, all tests pass.") == {}

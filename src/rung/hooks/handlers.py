@@ -127,13 +127,28 @@ def _prompt(event: HookEvent, state: SessionState, now: float) -> tuple[HookResp
         "partial",
         "recent",
         "sent_back",
+        "constraints",
+        "failing_tests",
     ):
         table.pop(name, None)
+    _read_constraints(table, event.text)
     table["acts"] = 0
     table["prompt"] = event.text[:_MAX_PROMPT_CHARS]
     table["asked"] = now
     table["near"] = True  # at least its stop will be checked
     return HookResponse(), True
+
+
+def _read_constraints(table: dict[str, Any], prompt: str) -> None:
+    """Remember what the prompt forbids; a prompt without a negation is not read."""
+    if _has_negation(prompt.lower()):
+        from rung.detectors.behaviour.constraints import read_constraints
+
+        table["constraints"] = [list(one) for one in read_constraints(prompt)]
+
+
+def _has_negation(prompt: str) -> bool:
+    return any(word in prompt for word in ("not ", "n't ", "n’t ", "never ", "only "))  # noqa: RUF001  # as people type it
 
 
 def _before(_: HookEvent, state: SessionState, now: float) -> tuple[HookResponse, bool]:
@@ -184,11 +199,26 @@ def _after(event: HookEvent, state: SessionState, now: float) -> tuple[HookRespo
         if table["stop"].get("judge"):
             table["recent"] = [*table.get("recent", ()), step][-MAX_RECENT_STEPS:]
         suspicious = _is_repetitive(table, step) or suspicious
+    response = _check_behaviour(event, state, now, pending[-len(event.steps) :])
     if not suspicious and len(pending) < MAX_PENDING_STEPS:
-        return HookResponse(), True
+        return response, True
     from rung.hooks.loop_check import check_pending_steps
 
-    return HookResponse(context=check_pending_steps(event, state, now)), True
+    found = check_pending_steps(event, state, now)
+    response.context = "\n".join(filter(None, (response.context, found)))
+    return response, True
+
+
+def _check_behaviour(event: HookEvent, state: SessionState, now: float, steps: list[list[Any]]) -> HookResponse:
+    """Check new steps against the prompt's constraints, and note whether the tests fail; only if there is a reason to."""
+    table = state.table
+    if not (
+        table.get("constraints") or table.get("failing_tests") or any("fail" in str(step[2:]).lower() for step in steps)
+    ):
+        return HookResponse()
+    from rung.hooks.behaviour_check import check_steps
+
+    return check_steps(event, state, now, steps)
 
 
 def _is_repetitive(table: dict[str, Any], step: list[Any]) -> bool:

@@ -49,6 +49,19 @@ def unfinished(finding: Finding, blocks: int) -> str:
     )
 
 
+def violated(finding: Finding) -> str:
+    """Return the message to an agent that did what its task forbids."""
+    return (
+        f"The task forbids what was just done (rung):\n{quote_fact(finding.text)}\n"
+        "Undo it, and reach the goal in a way that the task allows. If the task cannot be done so, say it instead."
+    )
+
+
+def violated_notice(finding: Finding) -> str:
+    """Return the notice for the user when an agent does what its task forbids and has been told often enough."""
+    return f"rung: {_notice(finding.text)}"
+
+
 def unproven(finding: Finding) -> str:
     """Return the notice for the user when the agent finishes without evidence."""
     return f"rung: finished without evidence, so the outcome is partial: {_notice(finding.text)}"

@@ -97,7 +97,20 @@ def _find_gap(event: HookEvent, table: dict[str, Any]) -> Finding | None:
             text=f"the agent claims to be done, but its last call failed ({table['failing']})",
             phase=Phase.RESULT,
         )
-    return finding or _run_judge(event, table, checks)
+    return finding or _find_misconduct(event, table) or _run_judge(event, table, checks)
+
+
+def _find_misconduct(event: HookEvent, table: dict[str, Any]) -> Finding | None:
+    """Return a claim against the last test run, or an answer beside the task; an agent that acted may ask what is next."""
+    from rung.detectors.behaviour.answers import ignored_task
+    from rung.detectors.behaviour.evidence_claims import claim_against_tests
+
+    if table["stop"].get("check"):
+        return None  # the project's own check has passed, after the last test run
+    finding = claim_against_tests(event.text, table.get("failing_tests", ""))
+    if finding is not None or table.get("acts"):
+        return finding
+    return ignored_task(table.get("prompt", ""), event.text)
 
 
 def _run_judge(event: HookEvent, table: dict[str, Any], checks: list[ClaimCheck]) -> Finding | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MIN_TASK_WORDS: Final = 4  # a shorter task may be a greeting
 _MAX_QUESTION_CHARS: Final = 500
 _ASKS_FOR_TASK: Final = re.compile(
-    r"\bhow (?:can|may) i (?:help|assist)(?: you)?\b|\bwhat (?:would you like|do you want) me to (?:do|work on|help with)\b"
+    r"\bhow (?:can|may) i (?:help|assist)(?: you)?\b|\bwhat (?:would you like|do you want) me to (?:do|work on|help with)\?"
     r"|\bwhat (?:is|'s) (?:the|your) (?:task|question|request)\b|\b(?:please|could you(?: please)?|can you(?: please)?) "
     r"(?:provide|share|tell me|give me|specify)(?: me)?(?: with)? (?:the|your|a) (?:actual |specific )?(?:task|question|request|instructions?)\b"
     r"|\bi (?:don't|do not) see (?:a|any|the) (?:task|question|request|instructions?)\b"
@@ -67,7 +67,7 @@ def _asks_back(text: str) -> Finding | None:
     )
 
 
-_MAX_AROUND_CHARS: Final = 220  # a longer answer contains more than the question
+_MAX_AROUND_CHARS: Final = 100  # a longer answer contains more than the question
 
 
 def _other_form(task: str, text: str) -> Finding | None:

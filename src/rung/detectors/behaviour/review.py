@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rung.detectors.behaviour.answers import ignored_task
 from rung.detectors.behaviour.constraints import read_constraints
-from rung.detectors.behaviour.evidence_claims import claim_after_failure, claim_against_tests, failing_tests
+from rung.detectors.behaviour.evidence_claims import claim_after_failure, claim_against_tests
+from rung.detectors.behaviour.suite_runs import failing_tests
 from rung.detectors.behaviour.violations import violation
 
 if TYPE_CHECKING:
