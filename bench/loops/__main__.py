@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from bench.loops import root_causes
 from bench.loops.behaviour import count_behaviour, lines
 from bench.loops.peers import DETECTORS
-from bench.loops.score import BadFile, Score, read_trajectories, score
+from bench.loops.score import BadFile, Score, Trajectory, read_trajectories, score
 from bench.loops.speed import measure
 
 DEFAULT: Final = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "traj_public.jsonl"
@@ -40,6 +41,13 @@ def _line(name: str, found: Score) -> str:
     return f"{name:<32}{found.precision:>10.3f}{found.recall:>8.3f}{late:>14}{wrong:>8}{missed:>8}"
 
 
+def _root_causes(rows: list[Trajectory], *, details: bool) -> list[str]:
+    path = root_causes.labels_file()
+    if not path.exists():
+        return [f"root cause: not measured, {path} does not exist (set RUNG_ROOT_CAUSES)"]
+    return list(root_causes.lines(root_causes.score_root_causes(rows, path), details=details))
+
+
 def main() -> int:
     options = _options()
     try:
@@ -59,6 +67,7 @@ def main() -> int:
         print(f"false: {', '.join(ours.false) or 'none'}\nmissed: {', '.join(ours.missed) or 'none'}")
     behaviour = count_behaviour(rows)
     print("\n" + "\n".join(lines(behaviour)))
+    print("\n" + "\n".join(_root_causes(rows, details=options.wrong)))
     if options.speed:
         speed = measure()
         print(f"\n{speed.steps:,.0f} ordinary steps a second on one core")

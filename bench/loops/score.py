@@ -34,6 +34,7 @@ class Trajectory:
     note: str
     task: str = ""
     answer: str | None = None
+    outcome: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,6 +91,7 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
         loop_at=row.get("loop_at"),
         kind=row.get("kind") or "",
         note=row.get("note") or "",
+        outcome=row.get("outcome") or "",
         task=row.get("task") or _task_in(row["steps"]),
         answer=row["answer"] if isinstance(row.get("answer"), str) else _answer_in(row["steps"]),
     )

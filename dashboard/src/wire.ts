@@ -298,6 +298,13 @@ export interface FleetOut {
   limits: SharedLimitOut[];
 }
 
+/** A later failure, and what links it to the root cause or to an earlier follow-up. */
+export interface FollowUpOut {
+  step: number;
+  link: string;
+  where: string;
+}
+
 /** An item that waits for a person. */
 export interface InboxItem {
   id: string;
@@ -670,6 +677,16 @@ export interface RetryPreview {
   budgetLeft: number | null;
 }
 
+/** The step that first went wrong; null if no single cause is certain. Steps are numbered through the session. */
+export interface RootCauseOut {
+  step: number | null;
+  kind: string | null;
+  sentence: string;
+  chain: FollowUpOut[];
+  confidence: number;
+  where: string;
+}
+
 /** Recoveries by a rung, prompt or model, with their time and cost. */
 export interface RungEffectOut {
   rung: string;
@@ -705,7 +722,7 @@ export interface ScheduledRetry {
   isProbe: boolean;
 }
 
-/** A session with its attempts, recoveries, model changes and costs. `cacheShare`: the part of its input tokens that came from the provider's cache, 0 to 1; null: none are recorded. */
+/** A session with its attempts, recoveries, model changes and costs; `rootCause` is null if nothing failed. `cacheShare`: the part of its input tokens that came from the provider's cache, 0 to 1; null: none are recorded. */
 export interface SessionDetail {
   id: string;
   project: string;
@@ -727,6 +744,7 @@ export interface SessionDetail {
   modelChanges: ModelChange[];
   cost: ModelCost[];
   cacheShare: number | null;
+  rootCause: RootCauseOut | null;
 }
 
 /** One session of an agent. */

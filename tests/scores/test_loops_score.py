@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 STUCK = [{"i": n, "tool": "bash", "args": "make", "result": "no rule to make it", "error": True} for n in range(6)]
 FINE = [
@@ -77,3 +79,32 @@ def test_the_table_of_behaviour(tmp_path: Path) -> None:
     assert found["wasted-calls"] == {}
     assert "2 of 4 have a task, 2 an answer" in done.stdout
     assert "on a clean one: alarm at 0, constraint-violated: the task says" in done.stdout
+
+
+def test_the_score_of_root_causes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are compared with labels: right, defensible, wrong, and silent; without labels it says so."""
+    monkeypatch.setenv("RUNG_ROOT_CAUSES", str(tmp_path / "none.jsonl"))
+    assert "root cause: not measured" in score(tmp_path, ROWS).stdout
+    labels = tmp_path / "labels.jsonl"
+    rows = [{**ROWS[0], "id": name} for name in ("right", "near", "off")] + [
+        {**ROWS[2], "id": name} for name in ("silent", "kept")
+    ]
+    steps = {
+        "right": (0, []),
+        "near": (3, [0]),
+        "off": (5, []),
+        "silent": (4, []),
+        "kept": (None, []),
+        "unknown": (1, []),
+    }
+    labels.write_text(
+        "".join(json.dumps({"id": name, "step": at, "also": also}) + "\n" for name, (at, also) in steps.items())
+    )
+    monkeypatch.setenv("RUNG_ROOT_CAUSES", str(labels))
+    out = score(tmp_path, rows, "--wrong").stdout
+    assert "root cause of 5 failed trajectories, 4 with a labelled step" in out
+    assert "answered 3 (60%); abstained rightly 1 of 1" in out
+    assert "exact step of those with a label: 25%" in out
+    assert "exact 33%, or a step that can be defended 67%" in out
+    assert "wrong: off: labelled 5, answered 0" in out
+    assert "silent: silent: labelled 4" in out

@@ -221,3 +221,13 @@ def test_settings_files(service: Running, tmp_path: Path) -> None:
     find(odd, quiet=True)
     assert {"path": str(path), "decision": "undecided", "needsTrust": ["journal"]} in service.get("/api/settings-files")
     assert service.admin.post("/api/settings-files", json={}).status_code == 404
+
+
+def test_the_root_cause_of_a_session(service: Running, past: None) -> None:
+    """A session says which attempt first went wrong; one without a failure has no cause."""
+    lost = service.get("/api/sessions/lost")["rootCause"]
+    assert (lost["step"], lost["kind"], lost["chain"], lost["confidence"]) == (1, "auth_error", [], 1.0)
+    assert lost["sentence"].startswith("Attempt 1 went wrong first, auth_error: ")
+    assert lost["where"] in [one["id"] for one in service.get("/api/incidents")["items"]]
+    assert service.get("/api/sessions/saved")["rootCause"]["kind"] == "overloaded"
+    assert service.get("/api/sessions/good")["rootCause"] is None

@@ -11,7 +11,7 @@ import { Ago, Badge, Countdown, Facts, Model, Since } from "../ui/parts";
 import { Until, WakeButton, wakePath } from "../ui/parked";
 import { RetryDialog } from "../ui/retry";
 import { StopButton } from "../ui/stop";
-import type { AttemptOut, ModelChange as ModelChangeData, SessionDetail } from "../wire";
+import type { AttemptOut, ModelChange as ModelChangeData, RootCauseOut, SessionDetail } from "../wire";
 
 const openRecovery = (data: SessionDetail) => data.recoveries.find((one) => one.endedAt === null);
 const ACTIVE_STATUSES = new Set(["running", "retrying", "parked", "waiting", "open"]);
@@ -106,6 +106,7 @@ interface Recovery {
 }
 
 const MAX_RECOVERIES = 6;
+const MAX_FOLLOW_UPS = 5;
 
 /** Returns attempts and model changes in chronological order, grouped by recovery. */
 function groupByRecovery(data: SessionDetail): Recovery[] {
@@ -252,10 +253,38 @@ function ModelChange({ change }: { change: ModelChangeData }) {
   );
 }
 
+/** Which step first went wrong, and which later failures follow from it. */
+function RootCauseCard({ cause }: { cause: RootCauseOut }) {
+  return (
+    <section class="card" aria-label="Root cause">
+      <header><h2>Root cause</h2></header>
+      <div class="card-body">
+        {cause.kind ? (
+          <p>
+            <span class="kind">{humanize(cause.kind)}</span>
+            <span class="quiet small"> explains {percent(cause.confidence)} of the failures</span>
+          </p>
+        ) : null}
+        <p class={cause.step === null ? "muted small wrap" : "small wrap"}>{cause.sentence}</p>
+        {cause.chain.length > 0 ? (
+          <ul class="list">
+            {cause.chain.slice(0, MAX_FOLLOW_UPS).map((one) => (
+              <li key={one.step} class="quiet small wrap"><b>{one.step}</b> {one.link}</li>
+            ))}
+            {cause.chain.length > MAX_FOLLOW_UPS ? <li class="quiet small">and {cause.chain.length - MAX_FOLLOW_UPS} more</li> : null}
+          </ul>
+        ) : null}
+        {cause.where ? <p class="small"><a href={hrefTo(["incidents", cause.where])}>Open its incident</a></p> : null}
+      </div>
+    </section>
+  );
+}
+
 function Sidebar({ data }: { data: SessionDetail }) {
   const max = Math.max(...data.cost.map((one) => one.dollars), 1e-9);
   return (
     <aside class="sidebar">
+      {data.rootCause ? <RootCauseCard cause={data.rootCause} /> : null}
       {data.lastFailure ? (
         <section class="card">
           <header><h2>Last failure</h2></header>

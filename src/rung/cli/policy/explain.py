@@ -1,4 +1,4 @@
-"""`rung explain`: explains a kind of failure or a classification rule."""
+"""`rung explain`: explains a kind of failure, a classification rule, or why a session failed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, paragraph, print_json, print_row
 from rung.core.classify.classifier import rules
 from rung.core.classify.rule_index import describe_conditions
@@ -20,18 +21,25 @@ if TYPE_CHECKING:
     from rung.core.domain.ladder import Ladder
 
 
-@click.command(short_help="Explain a kind or a rule.")
-@click.argument("name", metavar="[KIND|RULE]", required=False)
+@click.command(short_help="Explain a kind, a rule or a session's failure.")
+@click.argument("name", metavar="[KIND|RULE|SESSION]", required=False)
+@journal_option
 @json_option
-def command(name: str | None, *, as_json: bool) -> None:
+def command(name: str | None, *, journal_at: str | None, as_json: bool) -> None:
     """Explain a kind of failure (rate_limit, loop_detected, …) or a rule (http-429, not-json, …).
 
-    Without a name, list all kinds.
+    For the id of a session, print its root cause: the step that first went wrong, and why the later failures follow from
+    it; or that no single cause is certain. Without a name, list all kinds.
     """
     if name is None:
         _show_all(as_json=as_json)
         return
     kind, rule = _find(name)
+    if kind is None and rule is None:
+        from rung.cli.policy.explain_session import explain_session
+
+        explain_session(name, journal_at, _unknown_name(name), as_json=as_json)
+        return
     if as_json:
         found = {"kind": kind and _kind_json(kind), "rule": rule and _rule_json(rule)}
         print_json({name: facts for name, facts in found.items() if facts})
@@ -46,14 +54,17 @@ def command(name: str | None, *, as_json: bool) -> None:
 
 def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:
     """Return the kind and the rule of this name; `overloaded` is both."""
-    rules_by_id = {rule.id: rule for rule in rules()}
     key = name.strip().lower()
     kind = next((kind for kind in Kind if kind == key.replace("-", "_")), None)
-    rule = rules_by_id.get(key.replace("_", "-"))
-    if kind is None and rule is None:
-        allowed = "a kind or a rule (`rung explain` lists the kinds)"
-        raise ConfigError("name", name, allowed + suggest_names(key, [*Kind, *rules_by_id]))
-    return kind, rule
+    return kind, next((rule for rule in rules() if rule.id == key.replace("_", "-")), None)
+
+
+def _unknown_name(name: str) -> ConfigError:
+    """Return the error about a name that is nothing of all that can be explained."""
+    allowed = "a kind, a rule or the id of a session with a failure (`rung explain` lists the kinds)"
+    return ConfigError(
+        "name", name, allowed + suggest_names(name.strip().lower(), [*Kind, *(rule.id for rule in rules())])
+    )
 
 
 def _entry_rungs(ladder: Ladder, kind: Kind) -> list[dict[str, Any]]:

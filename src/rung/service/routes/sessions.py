@@ -29,6 +29,7 @@ from rung.service.schemas.sessions import (
     RetryIn,
     RetryOut,
     RetryPreview,
+    RootCauseOut,
     SessionDetail,
     SessionOut,
     SessionPage,
@@ -40,6 +41,7 @@ from rung.store.queries.listing import SessionSort
 from rung.store.queries.listing_rows import SessionRow
 from rung.store.session_usage import session_usage
 from rung.store.settings import AuditEntry, audit_trail
+from rung.wiring.session_causes import session_root_cause
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], responses=PROBLEM_RESPONSES)
 
@@ -130,7 +132,13 @@ def one_session(session: Id, context: Context, _: Reader) -> SessionDetail:
             for one in listing.model_uses(context.journal, session)
         ],
         cache_share=session_usage(context.journal, session).cache_share,
+        root_cause=_root_cause(context, session),
     )
+
+
+def _root_cause(context: AppContext, session: str) -> RootCauseOut | None:
+    cause = session_root_cause(context.journal, session)
+    return None if cause is None else RootCauseOut.model_validate(cause.to_json())
 
 
 @router.post("/{session:path}/retry", status_code=202)

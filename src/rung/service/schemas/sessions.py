@@ -95,8 +95,27 @@ class ModelCost(ApiModel):
     dollars: float
 
 
+class FollowUpOut(ApiModel):
+    """A later failure, and what links it to the root cause or to an earlier follow-up."""
+
+    step: int
+    link: str
+    where: str
+
+
+class RootCauseOut(ApiModel):
+    """The step that first went wrong; null if no single cause is certain. Steps are numbered through the session."""
+
+    step: int | None
+    kind: str | None
+    sentence: str
+    chain: list[FollowUpOut]
+    confidence: float
+    where: str
+
+
 class SessionDetail(SessionOut):
-    """A session with its attempts, recoveries, model changes and costs.
+    """A session with its attempts, recoveries, model changes and costs; `rootCause` is null if nothing failed.
 
     `cacheShare`: the part of its input tokens that came from the provider's cache, 0 to 1; null: none are recorded.
     """
@@ -106,6 +125,7 @@ class SessionDetail(SessionOut):
     model_changes: list[ModelChange]
     cost: list[ModelCost]
     cache_share: float | None
+    root_cause: RootCauseOut | None
 
 
 class RetryIn(ApiModel):

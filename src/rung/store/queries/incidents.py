@@ -118,6 +118,15 @@ def open_incident_by_session(database: Readable, sessions: Sequence[str]) -> dic
     )
 
 
+def troubled_incidents(database: Readable, session: str, limit: int) -> list[tuple[str, str]]:
+    """Return the id and the status of a session's incidents with a failure, the earliest first."""
+    rows = database.read(
+        "SELECT id, status FROM incident WHERE session = ? AND failures > 0 ORDER BY opened_at, id LIMIT ?",
+        (session, limit),
+    )
+    return [(name, status) for name, status in rows]
+
+
 def incident_to_retry(database: Readable, session: str) -> str | None:
     """Return the id of a session's open incident, else of its last with a failure, else of its last."""
     rows = database.read(
