@@ -7,8 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.answer_signs import ends_in_code_block, has_placeholder
+from rung.core.classify.answer_statements import claims_completion, statement_signs
+from rung.core.classify.answer_text import AnswerText
 from rung.core.classify.evidence import clip
-from rung.core.classify.phrases import normalized, parse_phrases, words_of
 from rung.core.domain.failures import Kind, Phase
 from rung.detectors.finding import Finding
 from rung.detectors.judging import strip_thoughts
@@ -20,37 +22,6 @@ if TYPE_CHECKING:
 
 _LENGTH_STOP_REASONS: Final = frozenset({"max_tokens", "length", "max_output_tokens", "model_length", "incomplete"})
 _TAIL_CHARS: Final = 4_000
-_GAVE_UP: Final = parse_phrases(
-    (
-        "i was unable to complete/finish/solve/find",
-        "i am/im unable to complete/finish/proceed/continue",
-        "i could not/couldnt complete/finish/solve * task/work/problem/request",
-        "unable to complete the/this task/request/work",
-        "i cannot/cant continue/proceed/complete",
-        "i give up",
-        "i have to stop here",
-        "i must stop here",
-        "i ran out of time/turns/steps/ideas/context",
-        "left as an exercise",
-        "you will/would need/have to * yourself/manually",
-        "the rest is left to you/the",
-        "i will leave the rest",
-        "ill leave the rest",
-        "beyond what i can do",
-        "no further progress",
-    )
-)
-_CLAIMS_DONE: Final = parse_phrases(
-    (
-        "done", "all done", "task complete/completed", "is complete/completed/done/finished/fixed/implemented",
-        "has/have been completed/implemented/fixed/done", "successfully completed/implemented/fixed", "all tests pass/passed/passing",
-        "everything works", "work is finished", "i have completed/implemented/fixed/finished", "ive completed/implemented/fixed/finished",
-    )
-)  # fmt: skip
-_PLACEHOLDER: Final = re.compile(
-    r"(?:#|//|/\*|<!--)\s*(?:\.\.\.|…|rest of|remaining|existing|unchanged|same as before|your code here)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +92,7 @@ def _unclosed(text: str, spec: OutputSpec) -> Finding | None:
     """Detect a code fence that is never closed: the end of the answer is missing."""
     if spec.json:
         return None
-    fences = re.findall(r"^\s*(```|~~~)", text, re.MULTILINE)
-    if len(fences) % 2:
+    if ends_in_code_block(text):
         return _finding("cut", Kind.PARTIAL_OUTPUT, "the answer ends inside a code block", text)
     return None
 
@@ -131,7 +101,7 @@ def _partial(text: str, spec: OutputSpec) -> Finding | None:
     missing = tuple(section for section in spec.sections if not _has_section(text, section, spec))
     if missing:
         return _finding("sections", Kind.PARTIAL_OUTPUT, "missing: " + ", ".join(missing), text, missing)
-    if _PLACEHOLDER.search(text):
+    if has_placeholder(text):
         return _finding("placeholder", Kind.PARTIAL_OUTPUT, "parts are left out and only hinted at", text)
     return None
 
@@ -152,8 +122,7 @@ def _has_section(text: str, section: str, spec: OutputSpec) -> bool:
 
 
 def _gave_up(text: str) -> Finding | None:
-    flat = normalized(words_of(text[-_TAIL_CHARS:]))
-    if any(phrase.found_in(flat) for phrase in _GAVE_UP):
+    if "gives-up" in statement_signs(AnswerText(text).prose, text):
         return _finding(
             "gave-up",
             Kind.GAVE_UP,
@@ -178,8 +147,7 @@ def _unproven(
 
 def claims_done(text: str) -> bool:
     """Return whether the end of a text claims that the work is done."""
-    flat = normalized(words_of(text[-_TAIL_CHARS:]))
-    return any(phrase.found_in(flat) for phrase in _CLAIMS_DONE)
+    return claims_completion(AnswerText(text[-_TAIL_CHARS:]).prose)
 
 
 def _finding(rule: str, kind: Kind, text: str, answer: str, missing: tuple[str, ...] = ()) -> Finding:

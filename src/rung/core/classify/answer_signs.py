@@ -1,0 +1,219 @@
+"""Read the signs of a model's answer: stop reasons, leaked calls, broken JSON, emptiness, omissions, statements."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from rung.core.classify.answer_noise import is_gibberish, is_stub, repeats_itself
+from rung.core.classify.answer_statements import statement_signs
+from rung.core.classify.answer_text import answer_in, bounded, without_quoted_code
+from rung.core.classify.lazy_regex import LazyPattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rung.core.classify.answer_text import AnswerText
+    from rung.core.classify.facts import Facts
+
+_MAX_OK_STATUS: Final = 299
+
+
+def read_answer(facts: Facts, text: str) -> bool:
+    """Add the signs of an answer to the codes of the facts; return whether its words are an answer, not an error."""
+    if facts.exception_names or facts.exit_code or (facts.status or 0) > _MAX_OK_STATUS:
+        return False
+    reasons = set(_stop_reasons(text))
+    answer = answer_in(text)
+    facts.codes.update(reasons)
+    if answer.text.strip():
+        facts.codes.update(_structural_signs(answer), statement_signs(answer.prose, bounded(answer.text)))
+    if answer.is_empty or (not answer.is_body and _EMPTY_LIST.search(text)):
+        facts.codes.update(_empty_signs(text, reasons))
+    return answer.is_body or _is_prose(text)
+
+
+# -- stop reasons ------------------------------------------------------------------------------------------------
+
+_STOP_REASON: Final = LazyPattern(
+    r"(?:finish|stop|done|completion|block|incomplete)_?reason['\"]?\s*[:=]\s*['\"<]*(?:\w+\.)?(\w+)", re.IGNORECASE
+)
+_LIMIT_FLAG: Final = LazyPattern(
+    r"[\"'](?:stopped_limit|truncated)[\"']\s*:\s*true|[\"']stop_type[\"']\s*:\s*[\"']limit"
+)
+# Google's SDKs print the number of a reason.
+_NUMBERED_REASONS: Final = {
+    "2": "max_tokens", "3": "safety", "4": "recitation", "6": "blocklist", "7": "prohibited_content", "8": "spii",
+    "9": "malformed_function_call",
+}  # fmt: skip
+
+
+def _stop_reasons(text: str) -> Iterator[str]:
+    """Yield the stop reasons in a body of any API, also as YAML or as the representation of an object."""
+    if "eason" in text:
+        for reason in _STOP_REASON.findall(text):
+            yield _NUMBERED_REASONS.get(reason, reason.lower())
+    if _LIMIT_FLAG.search(text):
+        yield "length"
+
+
+# -- empty answers -----------------------------------------------------------------------------------------------
+
+_EMPTY_LIST: Final = LazyPattern(r"\b(?:output|content|parts|choices)[\"']?\s*[:=]\s*\[\]")
+_ENDS: Final = frozenset({"stop", "end_turn", "completed", "eos", "eos_token", "end", "1"})
+_TOKENS: Final = LazyPattern(
+    r"(max|input|prompt|output|completion|candidates|total)(?:_?(?:output|completion|new))?_?tokens?(?:_?count)?[\"']?\s*[:=]\s*(\d{1,9})",
+    re.IGNORECASE,
+)
+_THOUGHTS: Final = LazyPattern(
+    r"type[\"']?\s*[:=]\s*[\"'](?:reasoning|thinking)|thoughts_?token_?count|reasoning_tokens[\"']?\s*[:=]\s*[1-9]",
+    re.IGNORECASE,
+)
+_TINY_LIMIT: Final = 16  # tokens: too few for thinking and an answer
+
+
+def _empty_signs(text: str, reasons: set[str]) -> Iterator[str]:
+    """Yield why an answer is empty: its tokens were spent on thinking, or nothing at all came."""
+    tokens = {name.lower(): int(number) for name, number in _TOKENS.findall(text)}
+    answered = tokens.get("output", tokens.get("completion", tokens.get("candidates", 0)))
+    asked = tokens.get("input", tokens.get("prompt", 0))
+    is_spent = answered > 1 or tokens.get("total", 0) > asked + answered or tokens.get("max", 99) <= _TINY_LIMIT
+    if is_spent or _THOUGHTS.search(text):
+        yield "spent-on-thinking"
+    elif not reasons or reasons & _ENDS:
+        yield "empty-answer"
+
+
+# -- structure ---------------------------------------------------------------------------------------------------
+
+_PLACEHOLDER: Final = LazyPattern(
+    r"(?:#|//|/\*|<!--|--|\{/\*)\s*(?:\.\.\.|…|\[?(?:the )?(?:rest of|remaining|existing|unchanged|same as before|your code here"
+    r"|previous code)|todo:? implement|implementation (?:here|goes here|omitted)|placeholder)"
+    r"|^\s*\[?(?:\.\.\.|…) ?\(?(?:rest of|remaining|the rest|existing|unchanged|keep|same as|more|and so on|continues)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FENCE: Final = LazyPattern(r"^\s*(?:```|~~~)", re.MULTILINE)
+
+
+def has_placeholder(text: str) -> bool:
+    """Return whether a comment or an ellipsis stands for parts that were left out."""
+    return _PLACEHOLDER.search(text) is not None
+
+
+def ends_in_code_block(text: str) -> bool:
+    """Return whether a code fence is never closed: the end of the answer is missing."""
+    return len(_FENCE.findall(text)) % 2 == 1
+
+
+def _structural_signs(answer: AnswerText) -> Iterator[str]:
+    text = bounded(answer.text)
+    if repeats_itself(text):
+        yield "repetition"
+    if is_gibberish(text):
+        yield "gibberish"
+    if is_stub(text):
+        yield "stub"
+    if answer.broken_arguments or _is_leaked_call(text):
+        yield "leaked-call"
+    if _is_broken_json(answer.text):
+        yield "broken-json"
+    if has_placeholder(text):
+        yield "placeholder"
+    if ends_in_code_block(answer.text):
+        yield "open-code-block"
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------
+
+_LEAKED_CALL: Final = LazyPattern(
+    r"</?tool_(?:calls?|result|exchange|use|code|name)\b|</?function_?calls?>|<function=|</function>|<parameter(?:=| name=)"
+    r"|</?(?:\w+:)?(?:invoke|parameter)\b|<\|?/?tool|<\|\"\|>|<\|im_(?:start|end)\|>|<\|python_tag\|>"
+    r"|<\|(?:channel|message|call|constrain|start_header_id|eot_id|eom_id)\|>|\[/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]"
+    r"|<[|\uff5c]{1,2}(?:DSML|tool)|tool[_\u2581](?:calls?|sep)[_\u2581](?:begin|end)|\bto=functions\.|\bfunctions\.\w+:\d"
+    r"|multi_tool_use\.parallel|\bdefault_api\.\w+\(|```tool_(?:code|call)"
+    r"|</?(?:execute_command|read_file|write_to_file|replace_in_file|attempt_completion|ask_followup_question|use_mcp_tool"
+    r"|str_replace_editor|apply_diff|search_files|list_files)>"
+)
+# The whole answer is a call, a patch or a note about a call.
+_WHOLE_CALL: Final = LazyPattern(
+    r"\s*(?:<[a-z]+_[a-z_]+>|\*\*\* Begin Patch|\[?(?:print\()?(?-i:[a-z_]\w*)(?:\.\w+)*\(\w+\s*=[^\n]*\)\]?\s*\Z"
+    r"|\[?(?:calling|called|invoking|using|tool call|tool_call|tool use|tool)(?: the)?(?: tool| function)?: ?\w+"
+    r"|<{5,9} ?(?:SEARCH|ORIGINAL)\b(?s:.*)>{5,9} ?(?:REPLACE|UPDATED)\s*\Z)",
+    re.IGNORECASE,
+)
+_JSON_CALL: Final = LazyPattern(
+    r"\{\s*(?:\"(?:id|type|index)\"\s*:\s*[^,{}]{1,80},\s*){0,3}(?:\"function\"\s*:\s*\{|\"(?:name|tool|function|tool_name|action"
+    r"|recipient_name)\"\s*:\s*\"[\w.:-]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input|action_input|tool_input|params|kwargs)\"\s*:)"
+)
+_OPEN_CALL: Final = LazyPattern(r"\s*[a-z_]\w*\((?:\w+ ?= ?)?[\"'{\[]")
+_REACT_STEP: Final = LazyPattern(
+    r"^\W{0,4}action\W{0,4}:.{0,200}\n\s*\W{0,4}(?:action input|args|arguments|input)\W{0,4}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REACT_THOUGHT: Final = LazyPattern(r"\W{0,6}thought\W{0,4}:", re.IGNORECASE)
+_REACT_END: Final = LazyPattern(r"^\W{0,4}(?:action|code)\W{0,4}:|final answer|```", re.IGNORECASE | re.MULTILINE)
+
+
+def _is_leaked_call(text: str) -> bool:
+    """Return whether a tool call, an edit or a step of an agent's protocol is written as text."""
+    if _WHOLE_CALL.match(text) or _LEAKED_CALL.search(without_quoted_code(text)) or _REACT_STEP.search(text):
+        return True
+    if "tool_calls" not in text and "tool_use" not in text and _JSON_CALL.search(text):
+        return True
+    if _OPEN_CALL.match(text):
+        return not text.rstrip().endswith(")")
+    return _REACT_THOUGHT.match(text) is not None and _REACT_END.search(text) is None
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------
+
+_JSON_START: Final = LazyPattern(r"\s*(?:\{\s*(?:[\"'}]|\w+\s*:|\{\s*\")|\[\s*[\[{\"])")
+_JSON_BLOCK: Final = LazyPattern(r"```(?:json)?[ \t]*\n(\s*[\[{].*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_JSON_LEAD: Final = LazyPattern(
+    r"\W*(?:here(?:'s| is| are)|sure|certainly|of course|okay|based on|below is|以下是|好的)", re.IGNORECASE
+)
+_JSON_INTRO: Final = LazyPattern(
+    r"[^{\[\n]{0,160}\bjson\b[^{\[]{0,80}[{\[]|[^{\[]{0,60}:\s*\n+\s*\{\s*\"", re.IGNORECASE
+)
+_MIN_BLOCK_SHARE: Final = 0.6
+
+
+def _is_broken_json(text: str) -> bool:
+    """Return whether the answer is meant as JSON and does not parse: truncated, with comments, or inside prose."""
+    if _JSON_START.match(text):
+        return not _parses(text)
+    block = _JSON_BLOCK.search(text)
+    if block is not None:
+        is_most = len(block[0]) >= len(text) * _MIN_BLOCK_SHARE
+        return is_most and (_JSON_LEAD.match(text) is not None or not _parses(block[1]))
+    return _JSON_INTRO.match(text) is not None and text.rstrip().endswith(("}", "]"))
+
+
+def _parses(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+# -- prose -------------------------------------------------------------------------------------------------------
+
+_ERROR_START: Final = LazyPattern(
+    r"\W*(?:\S+: )?(?:api[ _]error|error\b|fatal|failed|http|traceback|\w*(?:error|exception)\b|blocked|status|warning)",
+    re.IGNORECASE,
+)
+_MIN_REPORT_CHARS: Final = 240
+_REPORT_MARK: Final = LazyPattern(r"^#{1,4} |^\s*[-*\d.]+ |\*\*|\n\n", re.MULTILINE)
+_MIN_REPLY_CHARS: Final = 100
+_REPLY_MARK: Final = LazyPattern(r"\b(?:would you like|i'll|i've|i have|i can|let me|i recommend|i'm)\b", re.IGNORECASE)
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a text is an answer in sentences: what it mentions is not what happened to the call."""
+    if len(text) < _MIN_REPLY_CHARS or _ERROR_START.match(text):
+        return False
+    if _REPLY_MARK.search(text):
+        return True
+    return len(text) >= _MIN_REPORT_CHARS and _REPORT_MARK.search(text) is not None
