@@ -185,3 +185,13 @@ def test_what_does_not_exist_says_so(service: Service, open_page: Callable[..., 
     page = open_page(service, "/sessions/nobody", expects="404")
     expect(page.get_by_role("alert")).to_contain_text("Not found")
     expect(page.get_by_role("alert")).to_contain_text("nobody")
+
+
+def test_the_root_cause_is_on_the_sessions_page(service: Service, stage: Stage, open_page: Callable[..., Page]) -> None:
+    """A failed session shows which attempt first went wrong, and leads to its incident."""
+    stage.failed("s-cause")
+    page = open_page(service, "/sessions/s-cause")
+    card = page.get_by_role("region", name="Root cause")
+    expect(card).to_contain_text("Attempt 1 of the session went wrong first")
+    card.get_by_role("link", name="Open its incident").click()
+    expect(page).to_have_url(re.compile(r"#/incidents/"))

@@ -49,10 +49,10 @@ def run(*arguments: str) -> Result:
 def test_the_cause_and_what_follows(journal: Path) -> None:
     """The first failure is named with its kind, its incident and the later failures that follow from it."""
     out = " ".join(run("lost", "--journal", str(journal)).output.split())
-    assert "Attempt 1 went wrong first, auth_error" in out
+    assert "Attempt 1 of the session went wrong first, auth_error" in out
     assert "1 later failure follows from it" in out
     assert "100% of the failures" in out
-    assert "- 2: the same call failed in the same way (as step 1)" in out
+    assert "- 2: the same call failed in the same way" in out
 
 
 def test_as_json(journal: Path) -> None:

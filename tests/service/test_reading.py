@@ -227,7 +227,7 @@ def test_the_root_cause_of_a_session(service: Running, past: None) -> None:
     """A session says which attempt first went wrong; one without a failure has no cause."""
     lost = service.get("/api/sessions/lost")["rootCause"]
     assert (lost["step"], lost["kind"], lost["chain"], lost["confidence"]) == (1, "auth_error", [], 1.0)
-    assert lost["sentence"].startswith("Attempt 1 went wrong first, auth_error: ")
+    assert lost["sentence"].startswith("Attempt 1 of the session went wrong first, auth_error: ")
     assert lost["where"] in [one["id"] for one in service.get("/api/incidents")["items"]]
     assert service.get("/api/sessions/saved")["rootCause"]["kind"] == "overloaded"
     assert service.get("/api/sessions/good")["rootCause"] is None

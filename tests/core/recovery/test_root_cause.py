@@ -39,7 +39,7 @@ def test_an_installation_that_failed() -> None:
     ]
     found = root_cause(steps)
     assert (found.step, found.kind, found.confidence) == (1, Kind.TIMEOUT, 1.0)
-    assert [(one.step, one.link) for one in found.chain] == [(3, "it names torch again (as step 1)")]
+    assert [(one.step, one.link) for one in found.chain] == [(3, "it names torch again")]
     assert found.sentence == "Step 1 (bash:pip) went wrong first, timeout: timed out; 1 later failure follows from it."
 
 
@@ -67,8 +67,19 @@ def test_the_same_call_again() -> None:
     ]
     found = root_cause([fine(1), *book, fine(10)])
     assert (found.step, [one.step for one in found.chain]) == (5, [7, 9])
-    assert found.chain[1].link == "the same call failed in the same way (as step 5)"
+    assert found.chain[1].link == "the same call failed in the same way"
     assert root_cause([book[0], fine(6, "book", book[0].call), book[1]]).step is None
+
+
+def test_a_chain_of_links() -> None:
+    """A failure that follows from a follow-up belongs to the same cause, and says which step it is linked to."""
+    steps = [
+        failed(1, "bash:pip", "pip install torch", "timed out", Kind.TIMEOUT, changes=True),
+        failed(2, "bash:python", "python src/train.py", MISSING + " (needed by src/train.py)", Kind.NOT_FOUND),
+        failed(3, "bash:cat", "cat log", "error: src/train.py wrote no log", Kind.TOOL_ERROR),
+    ]
+    found = root_cause(steps)
+    assert (found.step, found.chain[1].link) == (1, "it names src/train.py again (as step 2)")
 
 
 def test_a_failed_edit_and_its_tests() -> None:
@@ -88,7 +99,7 @@ def test_a_finding_about_an_earlier_call() -> None:
         failed(1, "bash:make", "make", "no rule to make target", Kind.CONFIGURATION),
         failed(2, "loop", "", "bash:make was called 3 times with the same outcome", Kind.LOOP_DETECTED),
     ]
-    assert root_cause(steps).chain[0].link == "it is about the same call, bash:make (as step 1)"
+    assert root_cause(steps).chain[0].link == "it is about the same call, bash:make"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_a_single_failure() -> None:
     assert root_cause([fine(1), step._replace(kind=Kind.UNKNOWN)], "failed").step is None
     assert (
         root_cause([step._replace(is_attempt=True), fine(4)]).sentence
-        == "Attempt 3 went wrong first, configuration: no rule."
+        == "Attempt 3 of the session went wrong first, configuration: no rule."
     )
     assert root_cause([step._replace(kind=Kind.GOAL_MISALIGNED), fine(4)]).confidence == 0.8
 
@@ -207,7 +218,7 @@ def test_a_quota_behind_a_fallback() -> None:
     ]  # fmt: skip
     found = root_cause(steps, "recovered")
     assert (found.step, found.where) == (1, "i1")
-    assert found.chain[0].link == "it ran on the fallback that was taken because of it (as step 1)"
+    assert found.chain[0].link == "it ran on the fallback that was taken because of it"
 
 
 def test_incidents_of_a_session_are_one_story() -> None:

@@ -76,7 +76,7 @@ def root_cause(steps: Sequence[SessionStep], outcome: str = "") -> RootCause:
     if any(index < best and not _is_overcome(steps, index, best) for index in failures):
         return _abstain(f"a failure before step {steps[best].number} was never overcome")
     follow_ups = tuple(
-        FollowUp(step=steps[index].number, link=_link_text(links[index], steps), where=steps[index].where)
+        FollowUp(step=steps[index].number, link=_link_text(links[index], best, steps), where=steps[index].where)
         for index in chain
     )
     return _answer(steps[best], follow_ups, confidence)
@@ -96,15 +96,14 @@ def _abstain(why: str) -> RootCause:
 
 
 def _answer(step: SessionStep, chain: tuple[FollowUp, ...], confidence: float) -> RootCause:
-    what = "Attempt" if step.is_attempt else "Step"
-    action = "" if step.is_attempt else f" ({step.action})"
+    subject = f"Attempt {step.number} of the session" if step.is_attempt else f"Step {step.number} ({step.action})"
     later = (
         f"; {len(chain)} later failure{'s' if len(chain) > 1 else ''} follow{'' if len(chain) > 1 else 's'} from it"
         if chain
         else ""
     )
     said = fact_of(step)
-    sentence = f"{what} {step.number}{action} went wrong first, {step.kind}{f': {said}' if said else ''}{later}."
+    sentence = f"{subject} went wrong first, {step.kind}{f': {said}' if said else ''}{later}."
     return RootCause(
         step=step.number, kind=step.kind, sentence=sentence, chain=chain, confidence=confidence, where=step.where
     )
@@ -171,5 +170,7 @@ def _origin(links: dict[int, Link | None], index: int) -> int:
     return index
 
 
-def _link_text(link: Link | None, steps: Sequence[SessionStep]) -> str:
-    return "" if link is None else f"{link[1]} (as step {steps[link[0]].number})"
+def _link_text(link: Link | None, cause: int, steps: Sequence[SessionStep]) -> str:
+    if link is None:
+        return ""
+    return link[1] if link[0] == cause else f"{link[1]} (as step {steps[link[0]].number})"
