@@ -184,7 +184,7 @@ def test_several_kinds_in_one_incident(tmp_path: Path) -> None:
     recover(tmp_path, LOST, rung.AttemptError("", finding="test_failure"), "done")
     first, second = load_notes(tmp_path)[0]
     assert first.body.splitlines()[1] == "Then came test_failure."
-    assert (second.title, second.body.splitlines()[1]) == ("test_failure", "What helped: nudge.")
+    assert (second.title, second.body.splitlines()[1]) == ("test_failure", "What helped: replan.")
 
 
 def test_a_kind_that_is_noted_is_not_looked_up_again(tmp_path: Path) -> None:

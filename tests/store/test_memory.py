@@ -91,7 +91,7 @@ def test_a_remedy_is_for_the_failure_right_before_it(shelf: Shelf) -> None:
     shelf.recover(LOST, OTHER, "done")
     assert [one[:5] for one in shelf.worked(LOST)] == [("nudge", "nudge.path", "small", 1, 0)]
     assert shelf.worked(LOST)[0].worked_at is None
-    assert [one[:5] for one in shelf.worked(OTHER)] == [("nudge", "nudge.test", "small", 1, 1)]
+    assert [one[:5] for one in shelf.worked(OTHER)] == [("replan", "replan.test", "small", 1, 1)]
 
 
 def test_a_last_turn_is_no_cure(shelf: Shelf) -> None:

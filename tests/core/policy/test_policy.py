@@ -236,7 +236,7 @@ def test_dearer(costs: list[float]) -> None:
 def test_tries_of_an_action() -> None:
     """The tries of all rungs of one action can be set, and no other rung changes."""
     policy = preset("task").replace(patience=0).with_tries(Action.NUDGE, 7)
-    assert [rung.tries for rung in policy.ladder.rungs] == [3, 7, 1, 1, MAX_PARKS, 1]
+    assert [rung.tries for rung in policy.ladder.rungs] == [3, 7, 1, 9, MAX_PARKS, 1]
     assert preset("crew").with_tries(Action.RETRY, 7).ladder == LADDERS["crew"]
 
 
@@ -253,7 +253,7 @@ def test_the_worst_case_without_caps() -> None:
     free = Budget(attempts=None, seconds=None)
     policy = preset("task").replace(budget=free, models=MODELS)
     worst = worst_case(policy)
-    assert (worst.attempts, worst.seconds) == (22, None)
+    assert (worst.attempts, worst.seconds) == (30, None)
     assert worst.dollars == pytest.approx(1.11 * 4)
     limited = policy.replace(attempt_seconds=10)
     waits = 61 + 62 + 64

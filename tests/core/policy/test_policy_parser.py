@@ -376,7 +376,7 @@ def test_budget_in_one_table_or_by_key() -> None:
 
 def test_no_retries() -> None:
     """Retries may be switched off by themselves, which leaves the rest of the ladder."""
-    assert [rung.tries for rung in policy("task", retries=0, park=0, patience=0).ladder.rungs] == [0, 3, 1, 1, 1]
+    assert [rung.tries for rung in policy("task", retries=0, park=0, patience=0).ladder.rungs] == [0, 3, 1, 9, 1]
 
 
 def test_a_policy_in_python() -> None:

@@ -17,7 +17,7 @@ RUNGS: dict[str, list[Row]] = {
         ("retry", 3, 30),
         ("nudge", 3, 300),
         ("replan", 1, 900),
-        ("fallback", 1, 1200),
+        ("fallback", 9, 1200),
         ("force-done", 1, 60),
     ],
     "call": [
@@ -58,6 +58,7 @@ ENTRIES: list[tuple[str, Kind, str]] = [
     ],
     ("task", Kind.GOAL_MISALIGNED, "replan"),
     ("task", Kind.ARCHITECTURAL_BLOCKER, "replan"),
+    ("task", Kind.TEST_FAILURE, "replan"),
     ("crew", Kind.ARCHITECTURAL_BLOCKER, "replan"),
     ("task", Kind.CAPABILITY_MISMATCH, "fallback"),
     ("task", Kind.SERVICE_DOWN, "fallback"),

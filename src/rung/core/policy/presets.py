@@ -42,7 +42,8 @@ TASK: Final = Ladder(
         Rung(action=Action.RETRY, tries=3, seconds=30, scope=RungScope.ACTION),
         Rung(action=Action.NUDGE, tries=3, seconds=300),
         Rung(action=Action.REPLAN, tries=1, seconds=900),
-        Rung(action=Action.FALLBACK, tries=1, seconds=1200),
+        # An upper bound: the policy's list of models and agents limits the tries.
+        Rung(action=Action.FALLBACK, tries=9, seconds=1200),
         Rung(action=Action.FORCE_DONE, tries=1, seconds=60, applies_to=_MODEL_STILL_RESPONDS),
     ),
     entry={
@@ -51,6 +52,8 @@ TASK: Final = Ladder(
             "replan",
             Kind.GOAL_MISALIGNED,
             Kind.LOW_QUALITY,
+            # Told once, then another model: of recorded failures by result, further tries of the same model fix few.
+            Kind.TEST_FAILURE,
             Kind.LOOP_DETECTED,
             Kind.CONTEXT_LIMIT,
             Kind.ARCHITECTURAL_BLOCKER,

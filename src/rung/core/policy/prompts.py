@@ -111,6 +111,12 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "{error}\n{known_bad}\n{cause}\nSay in one sentence what the root cause is, then make a new plan that reaches the same goal in another way, then carry it out. Do not go "
             "back to a variation of what is listed above, and keep what already works: {steps}\n\nThe task:\n{task}"
         ),
+        "replan.test": (
+            "The tests fail after the previous attempt.\n\nWhat was tried:\n{tried}\nThe failure:\n{error}\n{output}\n"
+            "{known_bad}\n{cause}\nSay in one sentence what the root cause is, then make a plan that fixes it in the code, "
+            "then carry it out. Do not change, skip or weaken the tests, do not special-case their inputs, and run them "
+            "before you say you are done. Keep what already works: {steps}\n\nThe task:\n{task}"
+        ),
         "respawn.fresh": (
             "You take over a task from a worker that did not finish. It ended with ({kind}):\n{error}\n\nDone so "
             "far: {steps}\nDo the rest in the simplest way that completes the task: the core of it first, nothing "
@@ -185,6 +191,9 @@ _NUDGES: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.REFUSAL: "nudge.refused",
     }
 )
+_REPLANS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {Kind.LOOP_DETECTED: "replan.loop", Kind.TEST_FAILURE: "replan.test"}
+)
 # How a respawned worker differs: narrower scope, more turns, or a simpler approach.
 _RESPAWNS: Final[Mapping[Kind, str]] = MappingProxyType(
     {
@@ -233,7 +242,7 @@ def prompt_id(action: Action, failure: Failure) -> str:
     if action is Action.RESUME:
         return _RESUMES.get(failure.kind, "resume.broken" if failure.kind in INFRASTRUCTURE_KINDS else "resume.cut")
     if action is Action.REPLAN:
-        return "replan.loop" if failure.kind is Kind.LOOP_DETECTED else "replan.approach"
+        return _REPLANS.get(failure.kind, "replan.approach")
     if action is Action.NUDGE:
         if failure.kind is Kind.PARTIAL_OUTPUT and not failure.evidence.missing:
             return "resume.stopped"
