@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,8 @@ from bench.walls import cells as walls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from bench.clients.store import Measured
+    from bench.walls.store import Measured as WallMeasured
     from bench.walls.store import WallStore
 
 COLUMNS: Final = ("no gateway", "Rung", "LiteLLM")
@@ -61,29 +63,30 @@ def repeated_entries(store: ResultStore) -> Iterator[Entry]:
 
 def _entries(part: str, cells: Iterable[Cell], store: ResultStore) -> Iterator[Entry]:
     for cell in cells:
-        told = {name: getattr(cell, name) for name in ("client", "wire", "mode", "tries")}
-        where = {"part": part, **told, "name": cell.fault, "column": COLUMN_OF[cell.route]}
-        if not store.has(cell, CLIENTS[cell.client].version):
-            yield Entry(**where)
-            continue
-        found = store.found[cell]
-        seconds, requests = found.result.seconds, found.result.requests
-        yield Entry(**where, verdict=found.result.verdict, date=found.date, state=found.state, seconds=seconds, requests=requests)  # fmt: skip
+        found = store.found[cell] if store.has(cell, CLIENTS[cell.client].version) else None
+        yield _entry(part, cell, cell.fault, found, found.result.seconds if found else 0.0)
 
 
 def wall_entries(store: WallStore) -> Iterator[Entry]:
     """Yield the cells of `make walls` on the routes that compare: no gateway, ours with one model, LiteLLM's."""
     for cell in walls.all_cells():
-        if cell.route not in COLUMN_OF:
-            continue
-        told = {name: getattr(cell, name) for name in ("client", "wire", "mode", "tries")}
-        where = {"part": WALL, **told, "name": f"{cell.wall} s", "column": COLUMN_OF[cell.route]}
-        if not store.has(cell):
-            yield Entry(**where)
-            continue
-        found = store.found[cell]
-        late, requests = found.result.late or 0.0, found.result.requests
-        yield Entry(**where, verdict=found.result.verdict, date=found.date, state=found.state, seconds=late, requests=requests)  # fmt: skip
+        if cell.route in COLUMN_OF:
+            found = store.found[cell] if store.has(cell) else None
+            yield _entry(WALL, cell, f"{cell.wall} s", found, (found.result.late or 0.0) if found else 0.0)
+
+
+def _entry(
+    part: str, cell: Cell | walls.Cell, name: str, found: Measured | WallMeasured | None, seconds: float
+) -> Entry:
+    entry = Entry(
+        part=part, client=cell.client, wire=cell.wire, mode=cell.mode, tries=cell.tries, name=name, column=COLUMN_OF[cell.route]
+    )  # fmt: skip
+    if found is None:
+        return entry
+    result = found.result
+    return replace(
+        entry, verdict=result.verdict, date=found.date, state=found.state, seconds=seconds, requests=result.requests
+    )
 
 
 def document_of(entries: Iterable[Entry]) -> dict[str, Any]:

@@ -157,13 +157,22 @@ def _fault_score(rows: list[Row], name: str, column: str) -> str:
 
 def _took(document: dict[str, Any]) -> str:
     columns = document["columns"]
-    names = {FAULT: "one fault: seconds, requests", WALL: "overload: seconds after its end, requests", REPEATED: "every second request: seconds, requests"}  # fmt: skip
-    body = [
-        [name, *("{:g} s, {:g}".format(*took[column]) for column in columns), took["cells"]]
-        for part, name in names.items()
-        if (took := document["took"][part])["cells"]
-    ]
-    told = "Medians over the cells that all three survive. Rung repeats later than others where that spares the provider.\n"
+    names = {
+        FAULT: ("one fault: seconds", "one fault: requests"),
+        WALL: ("overload: seconds after its end", "overload: requests"),
+        REPEATED: ("every second request: seconds", "every second request: requests"),
+    }
+    body = []
+    for part, titles in names.items():
+        took = document["took"][part]
+        for place, title in enumerate(titles if took["cells"] else ()):
+            found = {column: took[column][place] for column in columns}
+            is_worst = found[OURS] > min(found.values())
+            shown = [
+                f"**{value:g}**" if is_worst and column == OURS else f"{value:g}" for column, value in found.items()
+            ]
+            body.append([title, *shown, took["cells"]])
+    told = "Medians over the cells that all columns survive. Bold: Rung takes longer, or asks the provider more often, than another column.\n"
     return f"## What survival takes\n\n{told}\n" + _lines(["", *columns, "cells"], body)
 
 

@@ -127,7 +127,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cells that have no result yet: the routes of the agents beside each other."""
+    """Run the cells that have no result yet, each agent's on each route one after the other, three of these at once."""
     options = _options(arguments)
     store = ResultStore(options.environments / STORE, SAVED)
     chosen = [
@@ -140,10 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     modules = options.environments.absolute() / "claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude"
     os.environ["RUNG_CLAUDE"] = str(modules)
     os.environ["RUNG_CODEX"] = str(options.environments.absolute() / "codex/node_modules/.bin/codex")
+    lanes: dict[tuple[str, str], list[Cell]] = {(cell.client, cell.route): [] for cell in chosen}
+    for cell in chosen:
+        lanes[cell.client, cell.route].append(cell)
     with ThreadPoolExecutor(len(ROUTES)) as pool:
-        for client in AGENT:
-            lanes = [[cell for cell in chosen if (cell.client, cell.route) == (client, route)] for route in ROUTES]
-            list(pool.map(lambda lane: _run(lane, store, options.litellm), lanes))
+        list(pool.map(lambda lane: _run(lane, store, options.litellm), lanes.values()))
     return 0
 
 

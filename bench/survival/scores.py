@@ -64,7 +64,7 @@ def rows_of(document: dict[str, Any]) -> list[Row]:
 
 
 def score(found: Counter[str]) -> str:
-    """Return how many faults were survived of those that struck, how many ended silently wrong, and how many were not run."""
+    """Return how many faults were survived of those that struck, and how many were not run."""
     struck = found.total() - found[""]
     if not struck:
         return "not run" if found[""] else "-"

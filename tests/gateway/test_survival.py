@@ -87,6 +87,7 @@ def test_what_was_not_run_is_shown_as_such() -> None:
     assert "| llm 0.36 | chat | stream | 1/2 | 2/2 | not run | - | - | - |" in found
     assert "- codex responses, LiteLLM: 1 cells\n- llm chat, LiteLLM: 3 cells" in found
     assert "| no end | 1/2, 1 wrong | 1/2, 1 wrong | 1/1, 1 not run |" in found
+    assert "| one fault: seconds | 1 | **2.5** | 3 | 1 |\n| one fault: requests | 3 | 3 | 4 | 1 |" in found
     assert "Measured on 2026-11-16 to 2026-11-17. Gateways: Rung 0.1.0, LiteLLM 1.106.2." in found
 
 
