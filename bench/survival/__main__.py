@@ -20,6 +20,7 @@ from bench.survival.document import (
     PARTS,
     REPEATED,
     WALL,
+    Entry,
     document_of,
     fault_entries,
     repeated_entries,
@@ -109,17 +110,16 @@ def _repeated(clients: list[str], faults: list[str], routes: list[str], _: argpa
 SUITES: Final = {FAULT: _clients, WALL: _walls, REPEATED: _repeated}
 
 
-def write(docs: Path, environments: Path) -> None:
-    """Save the results of all suites, and write the table with its document and picture."""
-    clients = ResultStore(environments / "results.jsonl")
-    twice = ResultStore(environments / repeated.STORE, repeated.SAVED)
-    twice.save(repeated.all_cells())
-    entries = [
-        *fault_entries(clients),
-        *wall_entries(WallStore(environments / "walls.jsonl")),
-        *repeated_entries(twice),
-    ]
-    document = document_of(entries)
+def saved_entries() -> list[Entry]:
+    """Return the cells of all parts, with the committed results alone."""
+    nothing = Path("/dev/null")
+    twice = ResultStore(nothing, repeated.SAVED)
+    return [*fault_entries(ResultStore(nothing)), *wall_entries(WallStore(nothing)), *repeated_entries(twice)]
+
+
+def write(docs: Path) -> None:
+    """Write the table with its document and picture, from the committed results."""
+    document = document_of(saved_entries())
     (docs / "survival.json").write_text(text_of(document), encoding="utf-8")
     (docs / "survival.md").write_text(page(document), encoding="utf-8")
     (docs / "survival.svg").write_text(picture(document), encoding="utf-8")
@@ -135,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = f"--report={options.docs / 'reference' / suite}.md"
         where = f"--environments={options.environments}"
         subprocess.run([sys.executable, "-m", f"bench.{suite}", report, where], check=True)
-    write(options.docs, options.environments)
+    ResultStore(options.environments / repeated.STORE, repeated.SAVED).save(repeated.all_cells())
+    write(options.docs)
     return 0
 
 

@@ -122,7 +122,7 @@ def _took(entries: list[Entry]) -> dict[str, Any]:
     of = {
         column: [
             round(median(each[column].seconds for each in both), 1),
-            median(each[column].requests for each in both),
+            float(median(each[column].requests for each in both)),
         ]
         for column in COLUMNS
     }

@@ -16,12 +16,11 @@ from bench.clients.clients import CLIENTS
 from bench.clients.litellm_proxy import ProxyPool, SlotProxy
 from bench.clients.store import ResultStore, litellm_version
 from bench.survival import repeated
-from bench.survival.__main__ import commands, options_of
+from bench.survival.__main__ import commands, options_of, saved_entries
 from bench.survival.document import (
     COLUMNS,
     document_of,
     fault_entries,
-    repeated_entries,
     text_of,
     wall_entries,
 )
@@ -138,15 +137,11 @@ def test_walls_are_compared_with_one_model(tmp_path: Path) -> None:
     assert not found.is_complete
 
 
-def test_the_table_is_what_was_measured(tmp_path: Path) -> None:
+def test_the_table_is_what_was_measured() -> None:
     """The committed document is made from the committed results, and page and picture from the document: `make survival`."""
-    none = tmp_path / "none.jsonl"
-    entries = [
-        *fault_entries(ResultStore(none)), *wall_entries(WallStore(none)), *repeated_entries(ResultStore(none, repeated.SAVED)),
-    ]  # fmt: skip
     text = (ROOT / "docs/survival.json").read_text(encoding="utf-8")
     document = json.loads(text)
-    assert text_of(document_of(entries)) == text
+    assert text_of(document_of(saved_entries())) == text
     assert page(document) == (ROOT / "docs/survival.md").read_text(encoding="utf-8")
     assert picture(document) == (ROOT / "docs/survival.svg").read_text(encoding="utf-8")
 
