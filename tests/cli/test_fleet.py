@@ -184,7 +184,7 @@ def test_a_role_that_may_not_create_the_schema_is_told_who_may(postgres_url: str
 _WORKFLOW = """
 import sys
 from dbos import DBOS
-from rung.adapters.engines.dbos import SCHEMA
+from rung.adapters.engines.dbos.engine import SCHEMA
 DBOS(config={"name": "test", "system_database_url": sys.argv[1], "dbos_system_schema": SCHEMA, "run_migrations": False,
              "log_level": "ERROR"})
 

@@ -6,7 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import rung
-from rung.adapters.engines import dbos, dbos_task, temporal
+from rung.adapters.engines import temporal
+from rung.adapters.engines.dbos import engine as dbos
+from rung.adapters.engines.dbos import task as dbos_task
 from rung.core.domain.errors import RungError
 from rung.core.domain.request import json_digest
 from rung.engine.durable.embedded import EmbeddedEngine

@@ -77,7 +77,7 @@ def make_engine(settings: FleetSettings, *, executor_id: str = "") -> DurableEng
         return TemporalEngine(settings.url, namespace=settings.namespace, lease=settings.lease)
     at = locate(settings.url or None).at
     if settings.engine == "dbos":
-        from rung.adapters.engines.dbos import DbosEngine
+        from rung.adapters.engines.dbos.engine import DbosEngine
 
         if not is_url(at):
             raise ConfigError("fleet.url", at, "a postgresql:// URL: engine dbos needs PostgreSQL")

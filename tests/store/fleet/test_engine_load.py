@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rung.adapters.engines.dbos import DbosEngine
+from rung.adapters.engines.dbos.engine import DbosEngine
 from rung.engine.durable.embedded import EmbeddedEngine
 from rung.engine.durable.port import RunInfo, RunState
 from rung.store.fleet.executors import ExecutorRole, announce, beat, new_executor

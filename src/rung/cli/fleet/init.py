@@ -66,7 +66,7 @@ def _engine_schemas(engine: str) -> list[str]:
     if engine != "dbos":
         return []
     try:
-        from rung.adapters.engines.dbos import SCHEMA
+        from rung.adapters.engines.dbos.engine import SCHEMA
     except ImportError:
         raise ConfigError("--engine", engine, "an installed engine: pip install 'rung[dbos]'") from None
     return [SCHEMA]
@@ -78,7 +78,7 @@ def _prepare(at: str, engine: str, role: str | None) -> PreparedFleet:
     schemas = _engine_schemas(engine)
     prepared = prepare_journal(at)
     for schema in schemas:
-        from rung.adapters.engines.dbos_schema import migrate_dbos
+        from rung.adapters.engines.dbos.schema import migrate_dbos
 
         migrate_dbos(at, schema)
     return prepared if role is None else prepared._replace(has_new_role=grant_role(at, role, schemas))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, error
 
-from rung.adapters.engines.dbos_task import FOREVER_SECONDS, INTERRUPTED, DbosTask, JsonSerializer
+from rung.adapters.engines.dbos.task import FOREVER_SECONDS, INTERRUPTED, DbosTask, JsonSerializer
 from rung.core.domain.errors import RunEnded, RunNotFound, StoreError
 from rung.engine.durable.port import RunInfo, RunState
 from rung.engine.durable.registered_task import check_tasks, run_registered

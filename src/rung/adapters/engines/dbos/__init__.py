@@ -1,0 +1,1 @@
+"""Durable engine on DBOS: runs are its workflows, in PostgreSQL."""
