@@ -126,6 +126,8 @@ KEPT = [
     ("Only edit `src/app.py`.", bash("echo 1 > out.txt")),
     ("Only edit `src/app.py`.", edit("/elsewhere/x.py")),
     ("Do not read `.env`.", Step("think", "about .env", "")),
+    ("Do not read `.env`.", Step("read_mail", {"folder": ".env"}, "no mail")),
+    ("Do not read `.env`.", Step("go_to_page", {"path": ".env"}, "a page")),
 ]
 
 

@@ -69,6 +69,8 @@ def test_the_same_call_again() -> None:
     assert (found.step, [one.step for one in found.chain]) == (5, [7, 9])
     assert found.chain[1].link == "the same call failed in the same way"
     assert root_cause([book[0], fine(6, "book", book[0].call), book[1]]).step is None
+    other = book[1]._replace(call="a round trip to Oslo")
+    assert root_cause([book[0], other]).chain[0].link == "the same action failed with the same error"
 
 
 def test_a_chain_of_links() -> None:

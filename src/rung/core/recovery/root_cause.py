@@ -76,8 +76,9 @@ def root_cause(steps: Sequence[SessionStep], outcome: str = "") -> RootCause:
     if any(index < best and not _is_overcome(steps, index, best) for index in failures):
         return _abstain(f"a failure before step {steps[best].number} was never overcome")
     follow_ups = tuple(
-        FollowUp(step=steps[index].number, link=_link_text(links[index], best, steps), where=steps[index].where)
+        FollowUp(step=steps[index].number, link=_link_text(link, best, steps), where=steps[index].where)
         for index in chain
+        if (link := links[index]) is not None
     )
     return _answer(steps[best], follow_ups, confidence)
 
@@ -170,7 +171,5 @@ def _origin(links: dict[int, Link | None], index: int) -> int:
     return index
 
 
-def _link_text(link: Link | None, cause: int, steps: Sequence[SessionStep]) -> str:
-    if link is None:
-        return ""
+def _link_text(link: Link, cause: int, steps: Sequence[SessionStep]) -> str:
     return link[1] if link[0] == cause else f"{link[1]} (as step {steps[link[0]].number})"
