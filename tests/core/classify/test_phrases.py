@@ -20,7 +20,7 @@ def found(phrase: str, text: str) -> bool:
         ("Rate-limit: EXCEEDED!", " | rate limit exceeded | "),
         ("don't can’t", " | dont cant | "),
         ("one\ntwo", " | one | two | "),
-        ("a—b…c é", " | a b c | "),
+        ("a—b…c É", " | a b c é | "),
         ("余额不足: pay", " | 余 额 不 足 pay | "),
         ("bad \ud800 half", " | bad half | "),
         ("nul\x00here", " | nul here | "),

@@ -12,6 +12,7 @@ from rung.core.classify.classifier import RULES, classify, rules, use_rules
 from rung.core.classify.phrases import parse_phrases
 from rung.core.classify.read_facts import read_facts
 from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex, describe_conditions
+from rung.core.classify.statements import Occurrences, parse_statement
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def plainly(rule: ClassifyRule, facts: Facts) -> bool:
         facts.exit_code in rule.exit_code,
         any(phrase.found_in(facts.message_text) for phrase in parse_phrases(rule.message_has)),
         any(phrase.found_in(facts.output) for phrase in parse_phrases(rule.output_has)),
+        any(Occurrences(facts.said_words, facts.message).has(parse_statement(text)) for text in rule.says),
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rung.cli.output import format_seconds, json_option, print_json, print_row
+from rung.core.classify import learned
 from rung.core.classify.classifier import classify, rules
 from rung.core.classify.error_types import failure_type
 from rung.core.classify.evidence import evidence_of
@@ -115,6 +116,8 @@ def _with_base_classes(names: tuple[str, ...]) -> list[str]:
 
 
 def _rule_reason(failure: Failure) -> str:
+    if failure.rule == learned.RULE:
+        return learned.explain(failure.evidence)
     whys = {rule.id: rule.why for rule in rules()}
     return whys.get(failure.rule, "No rule matches; a ladder treats it conservatively.")
 

@@ -1,16 +1,20 @@
-"""Classify an error into a `Failure`: read its facts, then take the first matching rule of one ordered table."""
+"""Classify an error into a `Failure`: read its facts, then take the first matching rule of one ordered table.
+
+Where no rule is sure, the model in `learned` is asked.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.classify import learned
 from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.classify.failure_cache import FAILURE_CACHE
 from rung.core.classify.read_facts import read_facts
 from rung.core.classify.reset_times import names_reset, reset_wait
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
-from rung.core.classify.rules import provider, tools
+from rung.core.classify.rules import answers, provider, statements, tools
 from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
 
 if TYPE_CHECKING:
@@ -24,13 +28,17 @@ RULES: Final[tuple[ClassifyRule, ...]] = (
     *tools.SYSTEM,
     *tools.TESTS,
     *provider.STOP_REASONS,
+    *answers.ANSWERS,
     *provider.LIMITS,
     *provider.ACCESS,
     *provider.AVAILABILITY,
     *provider.REQUEST,
+    *provider.REOPENING,
+    *statements.STATEMENTS,
     *provider.HTTP_STATUSES,
     *tools.TOOL_OUTPUT,
-    *provider.REOPENING,
+    *statements.TOOL_STATEMENTS,
+    *tools.TOOL_FALLBACK,
     *provider.EXCEPTION_CLASSES,
 )
 
@@ -118,6 +126,12 @@ def _classify(error: Evidence) -> Failure:
     facts = read_facts(evidence)
     message = facts.message or evidence.text
     rule = (_index or _build_index()).first_match(facts)
+    if rule is None or not rule.sure:
+        least = learned.MIN_CONFIDENCE if rule is None else learned.MIN_CONFIDENCE_AGAINST_RULE
+        second = learned.opinion(facts, least)
+        if second is not None and (rule is None or second.kind is not rule.kind):
+            wait = facts.wait if second.kind in _WAIT_KINDS else evidence.retry_after
+            return Failure(second.kind, second.retryable and may_repeat, learned.RULE, message, wait, evidence)
     if rule is None:
         return Failure(Kind.UNKNOWN, False, "unknown", message, evidence.retry_after, evidence)
     wait = facts.wait if rule.kind in _WAIT_KINDS else evidence.retry_after

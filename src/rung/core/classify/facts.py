@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from rung.core.classify.phrases import normalized
+from rung.core.classify.phrases import normalized, words_of
 from rung.core.classify.retry_after import wait_in_text
+from rung.core.domain.failures import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rung.core.domain.failures import Evidence
+
+_APART: Final = ("|",) * 20  # more words than a statement spans: a code is a statement of its own
+MAX_OUTPUT_WORDS: Final = 120  # of a tool's output in which statements are searched: its end says why it failed
 
 
 class Facts:
@@ -70,6 +74,14 @@ class Facts:
         if self._message_text is None:
             self._message_text = normalized(self.message_words)
         return self._message_text
+
+    @property
+    def said_words(self) -> Sequence[str]:
+        """Words in which statements are searched: the service's message and codes, or the end of a tool's output."""
+        if self.phase is Phase.TOOL and not self.message_words:
+            return self.words[-MAX_OUTPUT_WORDS:]
+        codes = sorted(code for code in self.codes if "_" in code or "-" in code)
+        return [*self.message_words, *_APART, *words_of("\n".join(codes))] if codes else self.message_words
 
     @property
     def wait(self) -> float | None:

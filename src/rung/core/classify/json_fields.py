@@ -25,7 +25,7 @@ _FIELD_ROLES: Final = {
     **dict.fromkeys(
         (
             "type", "code", "status", "reason", "error_code", "errorCode", "error_type", "errorType", "__type", "subtype", "Code",
-            "quotaId", "stop_reason", "finish_reason", "finishReason", "stopReason", "blockReason", "terminal_reason",
+            "quotaId", "stop_reason", "finish_reason", "finishReason", "stopReason", "blockReason", "terminal_reason", ":exception-type",
         ),
         _CODE,
     ),
@@ -43,7 +43,7 @@ _FIELD_ROLES: Final = {
     "is_error": _FLAG,
 }  # fmt: skip
 # Starts with a quote: a text has fewer quotes than letters, so the search is fast.
-_FIELD: Final = LazyPattern(r"[\"'](\w{3,20})(\\*[\"'])\s?:\s*")
+_FIELD: Final = LazyPattern(r"[\"'](:?[\w-]{3,20})(\\*[\"'])\s?:\s*")
 _MAX_FIELDS: Final = 200
 _MAX_DEPTH: Final = 50
 _STATUS_FIELDS: Final = frozenset({"code", "status", "statusCode", "status_code", "httpStatusCode", "http_status"})

@@ -29,21 +29,19 @@ _ASCII_TABLE: Final = bytes(
 # Chinese, Japanese and Korean are written without spaces: each character is a word.
 _CJK_CHAR: Final = LazyPattern("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])")
 _FIRST_CJK_CHAR: Final = "\u3040"
-_NON_CJK_LEAD_BYTES: Final = bytes(
-    byte for byte in range(256) if byte not in range(0xE3, 0xEE)
-)  # all bytes except the lead bytes of CJK characters
-_CJK_TABLE: Final = bytes(_ASCII_TABLE[byte] if byte in _ASCII else byte for byte in range(256))
+_OTHER_SEPARATORS: Final = LazyPattern(r"[^\w\x00-\x7f]+")  # dashes, quotation marks, arrows, emoji
+_LETTERS_TABLE: Final = bytes(_ASCII_TABLE[byte] if byte in _ASCII else byte for byte in range(256))
 
 
 def words_of(text: str) -> list[str]:
     """Return the normalized words of a text, with "|" at both ends of each line."""
-    flat = text.encode("utf-8", "replace")
     table = _ASCII_TABLE
-    if len(flat) != len(text):
-        flat = flat.replace(b"\xe2\x80\x99", b"")  # the typographic apostrophe
-        if flat.translate(None, _NON_CJK_LEAD_BYTES):
-            table = _CJK_TABLE
-            flat = _CJK_CHAR.sub(r" \1 ", flat.decode()).encode()
+    if not text.isascii():
+        table = _LETTERS_TABLE
+        text = _OTHER_SEPARATORS.sub(" ", text.lower().replace("\u2019", ""))
+        if max(text) >= _FIRST_CJK_CHAR:
+            text = _CJK_CHAR.sub(r" \1 ", text)
+    flat = text.encode("utf-8", "replace")
     # Apostrophes are deleted, so "don't" is one word.
     flat = flat.translate(table, b"'").replace(b"\n", b" | ")
     return (b"| " + flat + b" |").decode().split()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +9,7 @@ from rung.core.classify.facts import Facts
 from rung.core.classify.json_fields import extract_messages, has_fields, scan_fields
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
-from rung.core.classify.status_text import classes_in, exit_code_in, last_raised, status_in
+from rung.core.classify.status_text import classes_in, exit_code_in, last_raised, status_in, status_in_output
 from rung.core.domain.failures import Phase
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ def _read_call(facts: Facts, text: str) -> None:
         facts.status = status_in(head)
         if not facts.exception_names or facts.exception_names <= _WRAPPER_CLASSES:
             facts.exception_names.update(classes_in(head))
-    if facts.phase is Phase.RESULT:
-        _read_answer(facts, text)
+    is_answer = facts.phase is Phase.RESULT and _read_answer(facts, text)
     if messages:
         message = messages[0] if len(messages) == 1 else "\n".join(dict.fromkeys(messages))  # some SDKs repeat the body
     else:
@@ -59,11 +57,12 @@ def _read_call(facts: Facts, text: str) -> None:
         message = _strip_quoted(message)  # these errors quote the rejected request
     facts.words = facts.message_words = words = words_of(message)
     facts.all_words = set(words)
-    if "passed" in facts.all_words and not (facts.exception_names or facts.status):
-        facts.words = facts.message_words = ()  # a report of success, such as “429 tests passed”
+    if is_answer or ("passed" in facts.all_words and not (facts.exception_names or facts.status)):
+        facts.words = facts.message_words = ()  # an answer, or a report of success, such as “429 tests passed”
         facts.all_words = set()
 
 
+_AWS_CODE: Final = LazyPattern(r"rror occurred \((\w{3,60})\) when calling")
 _TITLE_TAG: Final = LazyPattern(r"<title[^>]{0,40}>([^<]{0,300})")
 
 
@@ -73,25 +72,11 @@ def _page_title(text: str) -> str:
     return text if page is None else page[1].strip()
 
 
-_LEAKED_CALL: Final = LazyPattern(
-    r"</?tool_(?:call|result|exchange)\b|<function=|<\|tool|<\|\"\|>|<\|im_(?:start|end)\|>"
-)
+def _read_answer(facts: Facts, text: str) -> bool:
+    """Read the signs of a model's answer; return whether its words are an answer instead of an error."""
+    from rung.core.classify.answer_signs import read_answer  # lazy: only answers need its patterns
 
-
-def _read_answer(facts: Facts, text: str) -> None:
-    """Detect truncated JSON and tool calls written as text in a model's response."""
-    if "<" in text and _LEAKED_CALL.search(text):
-        facts.codes.add("leaked-call")
-    start = text.lstrip()[:1]
-    if start and start in "{[":
-        try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):
-            facts.codes.add("broken-json")
-            return
-        call = answer[0] if isinstance(answer, list) and answer else answer
-        if isinstance(call, dict) and {"name", "arguments"} <= call.keys():
-            facts.codes.add("leaked-call")
+    return read_answer(facts, text)
 
 
 _ECHO_MARKERS: Final = ("'role':", '"role":', "'content':", '"content":', "'messages':", '"messages":')
@@ -110,7 +95,9 @@ def _head_and_tail(text: str) -> str:
     return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
 
 
-_QUOTED: Final = LazyPattern(r"(['\"`])(?<=[\s(=:\[]['\"`])[^'\"`\n]{1,200}\1(?=[\s).,;:\]]|$)")
+_QUOTED: Final = LazyPattern(
+    r"(['\"`])(?<=[\s(=:\[]['\"`])(?<!message: .)(?<!detail: .)[^'\"`\n]{1,200}\1(?=[\s).,;:\]]|$)"
+)
 
 
 def _strip_quoted(text: str) -> str:
@@ -162,6 +149,8 @@ def _read_tool(facts: Facts, text: str) -> None:
     facts.message_words = ()
     if facts.exit_code == 0:
         return
+    if facts.exit_code and facts.status is None:
+        facts.status = status_in_output(text)
     if (not facts.exit_code and len(text) <= _MAX_SERVICE_CHARS) or _SERVICE_ERROR_START.match(text):
         _read_service(facts, text)
     elif last is not None:

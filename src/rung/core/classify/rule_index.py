@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.classify.phrases import Phrase, parse_phrases
+from rung.core.classify.statements import Occurrences, parse_statement
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ class ClassifyRule:
     matches on its conditions alone.
 
     Signs: `code`, `exception` (class name without its module), `errno`, `exit_code`, `message_has` (phrases in the
-    service's own message), `output_has` (phrases in any text, the output of tools included).
+    service's own message), `output_has` (phrases in any text, the output of tools included), `says` (statements in the
+    service's own message: see `statements`).
 
     Conditions: `status`, `phase`, `provider`, `contains` (one of these lower-case substrings), `wait_over` and
     `wait_under` (bounds of the requested wait, in seconds), `over_limit` (the message's numbers request more than the
     limit), `except_if` (none of these phrases).
+
+    A rule that is not `sure` only knows that something failed: the model in `learned` may name it better.
     """
 
     id: str
@@ -41,6 +45,7 @@ class ClassifyRule:
     exit_code: Sequence[int] = ()
     message_has: Sequence[str] = ()
     output_has: Sequence[str] = ()
+    says: Sequence[str] = ()
     status: Sequence[int | None] | range = ()
     phase: Sequence[Phase] = ()
     provider: Sequence[str] = ()
@@ -49,6 +54,7 @@ class ClassifyRule:
     wait_over: float | None = None
     wait_under: float | None = None
     over_limit: bool = False
+    sure: bool = True
 
 
 def describe_conditions(rule: ClassifyRule) -> dict[str, list[str]]:
@@ -78,7 +84,7 @@ def _format_ranges(numbers: Collection[int | None]) -> list[str]:
 
 
 _CONDITIONS: Final = ("status", "phase", "provider", "contains", "wait_over", "wait_under", "over_limit", "except_if")
-SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "output_has")
+SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "output_has", "says")
 
 
 class _Conditions:
@@ -179,6 +185,9 @@ class RuleIndex:
         self._matchers: dict[str, list[_RuleMatcher]] = {}
         self._index_phrases()
         self._indexed_words = frozenset(self._matchers)
+        self._statements = tuple(
+            (position, parse_statement(text)) for position, rule in enumerate(self.rules) for text in rule.says
+        )
 
     def _index_fields(self, position: int, rule: ClassifyRule) -> None:
         for code in rule.code:
@@ -218,6 +227,8 @@ class RuleIndex:
     def first_match(self, facts: Facts) -> ClassifyRule | None:
         """Return the first rule that matches; None if none does."""
         best = self._match_phrases(facts, self._match_fields(facts))
+        if self._statements and self._statements[0][0] < best and facts.said_words:
+            best = self._match_statements(facts, best)
         return self.rules[best] if best < len(self.rules) else None
 
     def _match_fields(self, facts: Facts) -> int:
@@ -264,4 +275,17 @@ class RuleIndex:
                         if conditions is None or conditions.are_met(facts):
                             best = position
                             break
+        return best
+
+    def _match_statements(self, facts: Facts, best: int) -> int:
+        """Return the position of the first rule whose statement the message makes, if it is before `best`; else `best`."""
+        concepts = Occurrences(facts.said_words, facts.message)
+        absent = ~concepts.present
+        for position, statement in self._statements:
+            if position >= best:
+                break
+            if not statement.wanted & absent and concepts.has(statement):
+                conditions = self._conditions[position]
+                if conditions is None or conditions.are_met(facts):
+                    return position
         return best

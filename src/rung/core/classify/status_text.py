@@ -69,6 +69,17 @@ def _precedes_status(before: str) -> bool:
     return _HTTP_VERSION.search(words) is not None if "http/" in words else _API_ERROR_PREFIX.search(words) is not None
 
 
+_OUTPUT_STATUS: Final = LazyPattern(
+    r"(?:eturned error:? |code E|rror occurred \(|HTTP(?:/[\d.]+)? |HTTP Error |tatus(?: code)?:? |ERROR )([45]\d\d)\b(?! ?(?:tests?|files|lines|ms|bytes)\b)"
+)
+
+
+def status_in_output(text: str) -> int | None:
+    """Return the HTTP status that a tool reports, the last one if there are several: "The requested URL returned error: 502"."""
+    found = _OUTPUT_STATUS.findall(text)
+    return int(found[-1]) if found else None
+
+
 _CLASS_NAME: Final = LazyPattern(
     r"[A-Z](?<![A-Za-z0-9_][A-Z])\w*(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)(?=[:\])]| -|$)"
 )

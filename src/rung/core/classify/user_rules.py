@@ -9,6 +9,7 @@ from rung.core.classify.evidence import evidence_of
 from rung.core.classify.phrases import parse_phrases
 from rung.core.classify.read_facts import read_facts
 from rung.core.classify.rule_index import SIGNS, ClassifyRule, RuleIndex
+from rung.core.classify.statements import CONCEPT_NAMES, is_statement
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, Evidence, Kind, Phase
 from rung.core.domain.settings_schema import FLAG, SECONDS, TEXT, Type, one_of, optional, read_rows, setting, settings
@@ -40,6 +41,10 @@ _PHRASE: Final = Type(
     lambda value: TEXT.is_valid(value) and all(phrase.words for phrase in parse_phrases((value,))),
 )
 _PHRASES: Final = _one_or_list(_PHRASE)
+_STATEMENT: Final = Type(
+    f"concepts separated by commas, with ! before those that must not occur: {', '.join(CONCEPT_NAMES)}",
+    lambda value: TEXT.is_valid(value) and is_statement(value),
+)
 
 
 @settings
@@ -64,6 +69,9 @@ class RuleTable:
     status: tuple[int, ...] = setting(_NUMBERS, "HTTP status.", default=())
     message_has: tuple[str, ...] = setting(_PHRASES, "Phrases in the service's own message.", default=())
     output_has: tuple[str, ...] = setting(_PHRASES, "Phrases in any text, the output of tools included.", default=())
+    says: tuple[str, ...] = setting(
+        _one_or_list(_STATEMENT), "Statements in the service's own message: concepts close to each other.", default=()
+    )
     except_if: tuple[str, ...] = setting(_PHRASES, "Phrases that prevent a match.", default=())
     wait_over: float | None = setting(optional(SECONDS), "Lower bound of the requested wait.", default=None)
     wait_under: float | None = setting(optional(SECONDS), "Upper bound of the requested wait.", default=None)
@@ -77,7 +85,7 @@ def rules_from(rows: object, where: str = "rules") -> UserRules:
 
 
 _CONDITIONS: Final = tuple(
-    each.name for each in fields(ClassifyRule) if each.name not in ("example", "over_limit", "contains")
+    each.name for each in fields(ClassifyRule) if each.name not in ("example", "over_limit", "contains", "sure")
 )
 
 

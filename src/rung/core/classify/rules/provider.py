@@ -7,6 +7,10 @@ from typing import Final
 from rung.core.classify.rule_index import ClassifyRule
 from rung.core.domain.failures import Evidence, Kind, Phase
 
+MODEL_PROVIDERS: Final = (
+    "anthropic", "claude-code", "openai", "mistral", "cohere", "xai", "gemini", "deepseek", "groq", "together", "fireworks", "moonshot", "kimi", "zhipu",
+    "qwen", "dashscope", "minimax", "openrouter", "cerebras", "perplexity", "nvidia", "huggingface", "replicate",
+)  # fmt: skip
 NON_GATEWAY_STATUSES: Final = (None, *range(100, 502))
 SERVER_FAULT_STATUSES: Final = (None, 200, *range(500, 600))
 
@@ -91,19 +95,6 @@ STOP_REASONS: Final = (
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
         message_has=("refused this request", "refused to answer", "model refused"),
-    ),
-    ClassifyRule(
-        id="refused-in-words",
-        kind=Kind.REFUSAL,
-        why="The response consists of a refusal only.",
-        example=Evidence(text="I'm sorry, but I can't help with that request.", phase=Phase.RESULT),
-        phase=(Phase.RESULT,),
-        message_has=(
-            "i cannot/cant/wont/cant comply/assist", "i am/im unable to comply/assist", "im not able to comply/assist",
-            "i cannot/cant help * with/you", "i cannot/cant provide/fulfill/create/generate/share/discuss/engage",
-            "im unable to provide/fulfill/help", "against my guidelines/programming/principles", "i must decline",
-            "i have to decline", "无法给到", "无法提供", "不能提供", "无法回答", "无法协助", "i wont be able to help/assist", "not comfortable * with this/that/helping",
-        ),
     ),
     ClassifyRule(
         id="turn-paused",
@@ -288,7 +279,7 @@ ACCESS: Final = (
         code=("missing_api_key", "no_api_key", "api_key_required", "missing_authentication", "missing_credentials"),
         exception=("NoCredentialsError", "DefaultCredentialsError", "MissingAPIKeyError", "LoadAPIKeyError", "CredentialsNotFound", "PartialCredentialsError"),
         message_has=(
-            "no api key/keys/token", "missing api key", "missing credentials", "could not resolve authentication", "api key must be set",
+            "no api key/keys/token", "missing api key", "missing * api key", "please enter username", "missing credentials", "could not resolve authentication", "api key must be set",
             "api key is missing/required/empty", "api key required/missing/needed", "no access key", "access key id provided", "token is required/missing", "no token provided", "token not provided", "api key not set", "api key * not set/configured/provided/found in/set",
             "credentials not found", "no credentials", "unable to locate credentials", "could not load * credentials",
             "default credentials were/was not found", "didnt/not provide an api key", "provide an api key",
@@ -300,7 +291,7 @@ ACCESS: Final = (
         output_has=(
             "unable to locate credentials", "could not be found in the keychain", "missing credentials please pass",
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
-            "api key client option must be set", "gh auth login", "not logged in", "default credentials were not found",
+            "api key client option must be set", "gh auth login", "gcloud auth login", "active account selected", "no password supplied", "not logged in", "default credentials were not found",
         ),
         except_if=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
@@ -365,7 +356,7 @@ ACCESS: Final = (
         ),
         message_has=(
             "model * does not exist", "model * doesnt exist", "model * not found", "model not exist", "model * is/are not available",
-            "model * is no longer available/supported", "invalid model", "unknown model", "unsupported model", "no such model", "has been deprecated/retired/decommissioned/discontinued", "was deprecated/retired", "switching to * model",
+            "model * is no longer available/supported", "invalid model", "unknown model", "unsupported model", "no such model", "has been deprecated/retired/decommissioned/discontinued", "was deprecated/retired",
             "not a valid model", "model * decommissioned/deprecated/retired/discontinued", "model * has been decommissioned/deprecated/retired",
             "access to the/this model", "access to model", "model access is denied", "model names are", "is not found for api version",
             "model * is not supported", "on demand throughput isnt supported", "on demand throughput is not supported",
@@ -401,6 +392,15 @@ ACCESS: Final = (
 
 # The service is overloaded, fails, or cannot be reached.
 AVAILABILITY: Final = (
+    ClassifyRule(
+        id="daemon-down",
+        kind=Kind.SERVICE_DOWN,
+        why="A program that should run on this machine or its network does not; it has to be started first.",
+        example=Evidence(text="Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", phase=Phase.TOOL, exit_code=1),
+        phase=(Phase.TOOL,),
+        output_has=("is the server running", "is the * daemon running", "did you specify the right host or port", "is the service running", "daemon is not running", "server is not running"),
+        except_if=("permission denied",),
+    ),
     ClassifyRule(
         id="service-down",
         kind=Kind.SERVICE_DOWN,
@@ -476,9 +476,13 @@ AVAILABILITY: Final = (
             "stream ended before/without/unexpectedly", "error decoding response body", "response ended prematurely", "incompleteread",
             "connection broken", "stream error", "premature close", "stream was interrupted", "stream interrupted", "stream terminated",
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
-            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "^typeerror terminated", "^terminated$",
+            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "closed mid response", "^typeerror terminated", "^terminated$",
         ),
-        except_if=("error sending request", "rate limited"),  # then it never began, or a limit is the reason
+        except_if=(
+            "error sending request",  # then it never began
+            "rate limited", "error occurred while processing",  # the reason is named
+        ),
+        status=(None, 200, *range(500, 600)),
     ),
     ClassifyRule(
         id="tool-unreached",
@@ -545,6 +549,7 @@ AVAILABILITY: Final = (
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
             "proxyconnect tcp", "tunnel connection failed", "error sending request", "host is down", "connection unexpectedly closed", "err internet disconnected",
         ),
+        except_if=("failed fatal", "no password supplied", "timeout expired"),  # the connection was made, or its end is explained
         status=NON_GATEWAY_STATUSES,  # a gateway's own status says more than why it could not reach the next one
     ),
     ClassifyRule(
@@ -626,7 +631,7 @@ REQUEST: Final = (
         why="The service reports an internal error; it is usually transient.",
         example=Evidence(text='{"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}'),
         code=("api_error", "server_error", "internal_server_error", "internal_error", "internalserverexception", "internalfailure", "internal", "internalservererror", "upstream_error_500", "modelstreamerrorexception", "modelerrorexception"),
-        message_has=("internal server error", "bad gateway", "internal error", "server had an error", "unexpected error * internal", "something went wrong on our"),
+        message_has=("internal server error", "bad gateway", "internal error", "server had an error", "error occurred while processing your request", "unexpected error * internal", "something went wrong on our"),
         except_if=("bad request",),
         status=SERVER_FAULT_STATUSES,
     ),
@@ -727,10 +732,10 @@ HTTP_STATUSES: Final = (
     ClassifyRule(
         id="http-403-key",
         kind=Kind.AUTH_ERROR,
-        why="Anthropic answers 403 when it does not accept the key for the call.",
+        why="A provider of models answers 403 when it does not accept the key for the call.",
         example=Evidence(status=403, text="Forbidden", provider="anthropic"),
         status=(403,),
-        provider=("anthropic", "claude-code"),
+        provider=MODEL_PROVIDERS,
     ),
     ClassifyRule(
         id="http-403",

@@ -143,10 +143,10 @@ TOOL_OUTPUT: Final = (
         retryable=True,
         why="The command was killed at its time limit.",
         example=Evidence(exit_code=124, text="", phase=Phase.TOOL),
-        exit_code=(124,),
+        exit_code=(124, 142),
         output_has=(
             "timed out and has been killed", "timed out after", "command timed out", "command * timed out", "execution timed out", "time limit exceeded",
-            "timeout expired", "timed out waiting", "exceeded the timeout", "operation timed out", "timeout * exceeded", "killed * timeout",
+            "timeout expired", "timed out waiting", "exceeded the timeout", "operation timed out", "timeout * exceeded", "killed * timeout", "alarm clock", "due to statement timeout",
         ),
     ),
     ClassifyRule(
@@ -162,12 +162,12 @@ TOOL_OUTPUT: Final = (
         kind=Kind.RESOURCE_EXHAUSTED,
         why="The system's message for exhausted memory, disk, file handles or quota.",
         example=Evidence(text="dd: error writing 'a': No space left on device", phase=Phase.TOOL, exit_code=1),
-        exit_code=(137,),
+        exit_code=(137, -137),
         output_has=(
             "no space left on device", "cannot allocate memory", "out of memory", "too many open files", "disk quota exceeded", "enospc", "emfile", "enomem",
             "resource temporarily unavailable", "max number of operations", "oomkilled", "unable to allocate", "enough available memory", "not enough memory",
             "requires more system memory", "std bad alloc", "memoryerror", "memory exhausted", "virtual memory exhausted", "file too large", "no space left",
-            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit",
+            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit", "process pool was terminated abruptly", "file limit", "stackoverflowerror", "stack overflow", "maximum call stack size",
         ),
     ),
     ClassifyRule(
@@ -181,7 +181,7 @@ TOOL_OUTPUT: Final = (
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
-            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories",
+            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security",
         ),
         except_if=("exec format error",),
     ),
@@ -229,7 +229,7 @@ TOOL_OUTPUT: Final = (
         exit_code=(127,),
         exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
         output_has=(
-            "no such file or directory", "no such file", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
+            "no such file or directory", "no such file", "or directory not found", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
             "unable to locate package", "does not exist", "doesnt exist", "do not exist", "cannot find module", "module not found", "did not match any file", "did not match any files",
             "no such table", "no such column", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
             "no such container", "no such image", "no such service", "no such process", "no such directory", "cannot access", "file not found", "enoent", "e404", "404 not found",
@@ -259,16 +259,10 @@ TOOL_OUTPUT: Final = (
         message_has=("code parsing failed", "invalid json", "not valid json", "unexpected token * json", "unexpected end of json input", "json parse error", "failed to parse json"),
         except_if=("request body is not valid json",),
     ),
-    ClassifyRule(
-        id="prose-for-json",
-        kind=Kind.MALFORMED_OUTPUT,
-        retryable=True,
-        why="JSON was required; the response has text around it, or omits parts.",
-        example=Evidence(text='Here is the JSON:\n{"data": [1, ...]}', phase=Phase.RESULT),
-        phase=(Phase.RESULT,),
-        message_has=("^here is * json", "^heres * json", "^sure heres", "^json"),
-        code=("broken-json", "leaked-call"),
-    ),
+)  # fmt: skip
+
+# Where the output says nothing more specific.
+TOOL_FALLBACK: Final = (
     ClassifyRule(
         id="program-broke",
         kind=Kind.TOOL_ERROR,
@@ -302,6 +296,7 @@ TOOL_OUTPUT: Final = (
             "directory not empty", "unexpected eof", "hook id", "is a directory", "not a directory", "cannot execute", "compilation failed", "build failed", "npm err", "^error", "^fatal", "cmake error", "errors occurred",
             "^err", "cannot format", "codec cant decode", "traceback most recent call last", "has terminated", "error loading", "panicked at", "^panic", "exception in thread", "goroutine 1", "^e", "^failed", "returned non zero exit status", "would be overwritten",
         ),
+        sure=False,
     ),
     ClassifyRule(
         id="tool-complained",
@@ -310,6 +305,7 @@ TOOL_OUTPUT: Final = (
         example=Evidence(text="run 7 errored: too many values", phase=Phase.TOOL),
         phase=_TOOL,
         output_has=("error", "errors", "errored", "exception", "failed", "failure"),
+        sure=False,
     ),
     ClassifyRule(
         id="tool-failed",
@@ -318,5 +314,6 @@ TOOL_OUTPUT: Final = (
         example=Evidence(text="boom", phase=Phase.TOOL, exit_code=3),
         phase=_TOOL,
         exit_code=(*(code for code in range(1, 256) if code not in {124, 127, 130, 137}), -6, -11, -4, -8, -7),
+        sure=False,
     ),
 )  # fmt: skip

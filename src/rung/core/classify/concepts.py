@@ -1,0 +1,148 @@
+"""Concepts: what words of a message are about, in several languages. Rules combine them into statements.
+
+A concept is a list of expressions, separated by commas. An expression is one or more words that follow each other,
+normalized as `phrases` does it: lower case, no punctuation, each Chinese, Japanese or Korean character a word.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONCEPTS: Final = {
+    # -- what a statement is about
+    "prompt": (
+        "prompt, prompts, input, inputs, context, conversation, messages, history, tokens, token count, token limit, sequence, seq len, string,"
+        " transcript, n ctx, n keep, request body, chat history, token length, payload, 上下文, 输入, 提示词, 内容长度,"
+        " anfrageinhalt, eingabe, kontext, контекст, запрос, contexte, entrée, entrada, contexto, 入力, コンテキスト, 입력, 컨텍스트, 토큰, トークン, 令牌数"
+    ),
+    "output": (
+        "max tokens is, max tokens must, max tokens value, max tokens too, max tokens parameter, tokens you requested, output tokens for, number of output, array, max output tokens, max completion tokens,"
+        " max new tokens, maximum output"
+    ),
+    "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, base64, page, pages",
+    "model": (
+        "model, models, deployment, deployments, engine, endpoint, function id, inference profile, adapter, checkpoint, 模型, モデル, 모델, modell, modèle,"
+        " modelo, модель"
+    ),
+    "money": (
+        "balance, account, inference limit, credit, credits, funds, fund, billing, payment, invoice, arrears, arrearage, prepaid, recharge, top up, topup, subscription, wallet,"
+        " spend, spending, prepayment, account balance, free tier, free quota, trial, plan, quota, preconsumedquota, allowance, resource pack, 余额, 欠费,"
+        " 充值, 额度, 配额, 套餐, 账户, 残高, 잔액, 크레딧, guthaben, solde, saldo, баланс, средств, кредит, квота, лимит, kontingent"
+    ),
+    "budget": "budget, max budget, spending cap, cost limit",
+    "credential": (
+        "api key, apikey, api keys, key, keys, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
+        " authentication, authorization header, certificate, signature, session token, appid, api密钥, 密钥, 令牌, 签名, 鉴权, ключ, api schlüssel, clé,"
+        " clave, 認証, apiキー, 키, 인증, api 키"
+    ),
+    "access": (
+        "access, permission, permissions, privilege, privileges, scope, scopes, role, region, country, location, territory, organization, organisation, project,"
+        " ip, workspace, tenant, 权限, 访问, 地区, 国家, 액세스, 권한, доступ, местоположение, zugriff, berechtigung, accès, acceso, 権限, アクセス"
+    ),
+    "service": (
+        "service, services, endpoint, server, servers, api, backend, upstream, system, provider, gateway, platform, cluster, worker, workers, host, resource, function,"
+        " 服务, 服务器, 系统, 上游, 平台, サーバー, サービス, 서버, 서비스, dienst, serveur, servicio, servidor, сервер, сервис, служба"
+    ),
+    "connection": (
+        "connection, connect, connecting, connected, socket, network, dns, host, proxy, tunnel, handshake, tls, ssl, tcp, fetch, internet, vpn, 连接, 网络,"
+        " 接続, ネットワーク, 연결, 네트워크, verbindung, connexion, conexión, соединение, подключение, подключиться"
+    ),
+    "stream": "stream, streaming, sse, chunk, chunks, event stream, mid response, response body, message chunk, streamed, 流式, 流, ストリーム, 스트림, nachrichtenchunks",
+    "content": (
+        "content, prompt, input, output, text, message, request, response, image, answer, completion, 内容, 输入, 输出, 文本, 콘텐츠, コンテンツ, inhalt, contenu, contenido,"
+        " контент, содержимое"
+    ),
+    "parameter": (
+        "parameter, parameters, level, effort, thinking, reasoning, temperature, options, option, content block, search, param, params, argument, arguments, field, fields, schema, property, properties, body, json, header, headers, role, roles,"
+        " value, format, type, tool choice, tools, tool, function, messages, message, request, url, path, method, 参数, 字段, 格式, 请求, パラメータ, 매개변수, 파라미터, параметр"
+    ),
+    "field": (
+        "parameter, parameters, param, params, argument, arguments, field, fields, option, options, schema, property, level, effort, thinking, reasoning, temperature,"
+        " search, content block, tool choice, beta, header, stream options, response format, 参数, 字段"
+    ),
+    "memory": "memory, vram, gpu memory, ram, disk, disk space, storage, cuda, oom, kv cache, swap, file descriptors, heap, 内存, 显存, 磁盘, メモリ, 메모리, speicher, память",
+    "reached": "reached, exceeded, maximum, max, exhausted",
+    "turns": "iteration, iterations, turns, steps, rounds, max turns",
+    "answer": "json, output, response, tool call, tool calls, function call, arguments, structured output, structured outputs, answer, completion, generation, xml, yaml",
+    "setting": "configuration, config, settings, setting, option, options, environment variable, base url, flag, install, installed, version, certificate, setup, 配置, 设置, 設定, 설정, einstellung, konfiguration, configuración, настройки",
+    "per time": (
+        "per minute, per second, per hour, per day, per 1 minute, tpm, rpm, rps, qps, tpd, rpd, minute, requests per, tokens per, qpm, itpm, too often, too frequently, too frequent, слишком частый, слишком часто, concurrency, concurrent,"
+        " in parallel, 每分钟, 每秒, 频率, 并发, 速率, 分钟, 분당, 초당, pro minute, в минуту, por minuto, par minute"
+    ),
+    "per day": "daily, per day, weekly, monthly, week, month, today, tpd, rpd, per week, per month, 每日, 每天, 今日, 每月, 当日, 하루, 일일, 1日, день, täglich, hourly",
+    # -- what it says of it
+    "exceeds": (
+        "exceed, exceeds, exceeded, exceeding, too long, too large, too big, longer than, larger than, more than, greater than, bigger than, less than, over the, beyond,"
+        " above max, above maximum, maximum length, max length, overflow, overflows, overflowed, does not fit, doesnt fit, cannot truncate, at most, smaller than,"
+        " oversized, too many, exceeds max, maximum allowed, max allowed, the max input, 超过, 超出, 超限, 过长, 太长, 過長, überschreitet, überschritten, zu lang, zu groß, превышает, превышен, превышена,"
+        " слишком длинный, слишком большой, слишком много, dépasse, dépassé, trop long, excede, supera, demasiado largo, 超え, 초과, 너무 길"
+    ),
+    "used up": (
+        "insufficient, not enough, not sufficient, exhausted, depleted, ran out, run out, used up, exceeded, exceed, reached, negative, zero, no remaining, none left, overdue,"
+        " in arrears, frozen, suspended, paused, unpaid, required, lacks, out of, past due, too low, low balance, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
+        " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, insuficiente, agotado, is not enough"
+    ),
+    "absent": (
+        "not found, does not exist, doesnt exist, not exist, no such, unknown, cannot find, could not find, couldnt find, unable to find, not available,"
+        " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, closed, fade out,"
+        " faded out, no longer, end of life, no access, not have access, incorrect, invalid, wrong,"
+        " not open, offline, not authorized, not yet available, not accessible, degraded, no endpoints, no available, no route, notfound, 不存在, 未找到, 找不到, 已下线, 下线, 未开通,"
+        " 未激活, 无权限, 错误, 없는, 없습니다, 존재하지, 存在しません, 見つかりません, nicht gefunden, nicht verfügbar, introuvable, no existe, не найден, не найдена, не существует"
+    ),
+    "unsupported": "not supported, unsupported, isnt supported, not permitted, not allowed, does not support, doesnt support, 不支持",
+    "invalid": (
+        "invalid, incorrect, wrong, malformed, bad, not valid, isnt valid, expired, revoked, rejected, mismatch, unrecognized, not recognized, disabled, deactivated, blocked, illegal,"
+        " unverified, failed, fails, not accepted, only authorized, only allowed, allowed only, leaked, deleted, error, noautherror, no auth, not authorized, unauthorized, denied,"
+        " refused, 无效, 错误, 不正确, 已过期, 过期, 失败, 非法, 有误, 잘못된, 유효하지, 無効, 不正, ungültig, falsch, invalide, incorrecte, inválida, inválido, incorrecta, неверный, недействительный, неправильный"
+    ),
+    "missing": (
+        "missing, not set, isnt set, is not set, not provided, wasnt provided, was not provided, not configured, no api key, must be set, required, empty, undefined, unset, not specified,"
+        " please provide, please set, need to provide, is null, no key, no password, no token, no credentials, is provided in, not logged in, please login, please log in, 缺少, 未提供, 未设置, 未配置, 请先登录, 为空, 없음, 필요, 未設定, fehlt, manquante, falta, отсутствует, пустой"
+    ),
+    "denied": (
+        "denied, forbidden, not allowed, not permitted, not authorized, unauthorized, no permission, blocked, restricted, not supported, unsupported, insufficient, missing, lacks,"
+        " does not have, doesnt have, dont have, rejected, refused, prohibited, cannot access, no access, disabled, 拒绝, 禁止, 无权, 没有权限, 不支持, 거부, 없습니다, 拒否, не поддерживает,"
+        " запрещен, verweigert, refusé, denegado"
+    ),
+    "busy": (
+        "busy, overloaded, overload, saturated, capacity, high demand, high load, heavy load, congested, loading, warming up, queue full, queue is full, too many requests, high traffic,"
+        " unable to start processing, starting up, not ready, request limit reached, no instances, scaling, 负载, 饱和, 繁忙, 过载, 忙, 拥挤, 混雑, 혼잡, ausgelastet, surchargé, saturado, перегружен"
+    ),
+    "down": (
+        "maintenance, outage, degraded, disruption, is down, unavailable, will return soon, be back, incident, shutdown, shutting down, temporarily offline, not responding, unreachable,"
+        " not running, stopped, currently unavailable, 维护, 不可用, 停止, 故障, 宕机, メンテナンス, 점검, wartung, nicht verfügbar, en maintenance, mantenimiento, обслуживание, недоступен"
+    ),
+    "sensitive": (
+        "sensitive, inappropriate, policy, policies, safety, unsafe, harmful, risk, risky, moderation, flagged, filter, filtered, violate, violates, violation, violating, guardrail,"
+        " guidelines, prohibited, explicit, 敏感, 违规, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
+    ),
+    "fails": (
+        "failed, fail, failure, fails, refused, reset, closed, lost, disconnected, dropped, aborted, timed out, unable, cannot, could not, couldnt, error, issue, broken, terminated, unreachable, 失败,"
+        " 无法, 拒绝, 错误, 断开, 超时, 실패, 거부, 失敗, できません, fehlgeschlagen, konnte nicht, fehler, échec, impossible, refusée, refusé, error, falló, rechazada, не удалось, отказано, ошибка"
+    ),
+    "cut": (
+        "interrupted, closed, ended, terminated, incomplete, aborted, cut off, cut, broken, disconnected, prematurely, unexpectedly, before completion, before completed, without, idle timeout,"
+        " dropped, truncated, failed to parse, could not parse, parsing, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
+    ),
+    "timed out": "timeout, timed out, time out, time limit, deadline exceeded, deadline, timedout, etimedout, took too long, not respond in time, 超时, タイムアウト, 시간 초과, zeitüberschreitung, délai, тайм аут, expiró",
+    "must": (
+        "must, should, expected, expects, cannot, can only, cant, invalid, missing, required, not allowed, unexpected, unsupported, not supported, illegal, range, between, not permitted, does not match, not valid,"
+        " malformed, bad request, duplicate, conflict, not found, only supports, incorrect, check failed, mutually exclusive, 必须, 无效, 不支持, 错误, 有误, 不能, 缺少, должен, 올바르지, 무효, 不正"
+    ),
+    "unparsable": (
+        "parse, parsed, parsing, unparsable, not valid json, invalid json, malformed, unterminated, unexpected token, unexpected end, decode, jsondecodeerror, expecting value, not a valid, invalid, failed to call,"
+        " no tool, did not match, does not match, empty, not produce, did not provide, no response, expecting property, extra data"
+    ),
+    "json error": "unterminated string, unexpected end of json, unexpected token, expecting property name, extra data line, not valid json",
+    "broke": "internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
+    "wrong setup": "invalid, incorrect, not correct, wrong, missing, not installed, not configured, upgrade, mismatch, incompatible, not compatible, set, unsupported, only supports, self signed, verify failed, 不正确, 错误, 正しくありません, 올바르지, falsch, inkorrekt",
+    # -- of the output of tools
+    "rejected": "rejected, invalid, incorrect, denied, not accepted, expired, revoked, failed, not valid, wrong",
+    "transfer": "transfer, download, upload, response, read, incompleteread, body, stream",
+    "link": "connection, connect, dial tcp, lookup, resolve, resolving, socket, network, tls, ssl, handshake, reply from server, wrong version number, dns",
+    "no answer": "no such host, empty reply, unreachable, server misbehaving, wrong version number, no response, verify failed, self signed, terminated, lost",
+    "json text": "json, json parse, json term, yaml, toml, xml",
+    "option": (
+        "option, options, argument, arguments, keyword argument, flag, parameter, parameters, script, manifest, edition, subcommand, variable, tty, setting, toolchain, input file, action"
+    ),
+}

@@ -1,0 +1,145 @@
+"""Second opinion: a linear model over words, for failures that no rule names. It says how sure it is, and by which words.
+
+The weights are data (`learned.weights`), trained by `scripts/train_classifier.py`. They are read when the first such
+failure is classified.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from operator import add
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rung.core.classify.read_facts import read_facts
+from rung.core.domain.failures import TRANSIENT, Kind, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rung.core.classify.facts import Facts
+    from rung.core.domain.failures import Evidence
+
+RULE: Final = "learned"  # in place of a rule's id
+WHY: Final = "No rule knows this text. A statistical model names the kind by its words."
+MIN_FEATURES: Final = 6  # of which the model knows weights: less is not enough to judge by
+MIN_CONFIDENCE: Final = 0.3  # below it, the failure stays unknown
+MIN_CONFIDENCE_AGAINST_RULE: Final = 0.5  # to name it otherwise than a rule that is not sure
+MIN_CONFIDENCE_OF_LIMIT: Final = 0.75  # a limit that is over makes a run wait, for hours if it is a plan's
+WEIGHTS_FILE: Final = "learned.weights"
+RETRYABLE: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT}
+_LIMITS: Final = frozenset({Kind.RATE_LIMIT, Kind.QUOTA_EXHAUSTED})
+_MAX_WORDS: Final = 120
+_MAX_WORD_CHARS: Final = 20
+_PIECE_CHARS: Final = 5  # of the beginning of a longer word, which stands for its other forms
+_REASONS: Final = 3
+
+
+class Opinion(NamedTuple):
+    """Kind that the model proposes, its confidence from 0 to 1, and the features that speak for it most."""
+
+    kind: Kind
+    confidence: float
+    reasons: tuple[str, ...]
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may be repeated."""
+        return self.kind in RETRYABLE
+
+
+class Weights(NamedTuple):
+    """A trained model: a weight for each feature and kind, as a signed byte times `scale`."""
+
+    kinds: tuple[Kind, ...]
+    scale: float
+    bias: tuple[float, ...]
+    features: Mapping[str, tuple[int, ...]]
+
+
+def features_of(facts: Facts) -> list[str]:
+    """Return the features of a failure: words, their beginnings, pairs of words, and its status, codes and classes."""
+    is_tool = facts.phase is Phase.TOOL
+    said = [word for word in facts.message_words or facts.words if word != "|"]
+    words = [
+        "0" if word.isdigit() else word[:_MAX_WORD_CHARS]
+        for word in (said[-_MAX_WORDS:] if is_tool else said[:_MAX_WORDS])
+    ]
+    found = dict.fromkeys(words)
+    found |= dict.fromkeys(f"{word[:_PIECE_CHARS]}~" for word in words if len(word) > _PIECE_CHARS and word.isalpha())
+    found |= dict.fromkeys(map(" ".join, pairwise(words)))
+    found[f"phase:{facts.phase}"] = None
+    found |= dict.fromkeys([f"status:{facts.status}"] if facts.status else [])
+    found |= dict.fromkeys([f"exit:{facts.exit_code}"] if facts.exit_code else [])
+    found |= dict.fromkeys(f"code:{code}" for code in sorted(facts.codes))
+    found |= dict.fromkeys(f"class:{name}" for name in sorted(facts.exception_names))
+    return list(found)
+
+
+def opinion(facts: Facts, least: float = MIN_CONFIDENCE) -> Opinion | None:
+    """Return the model's opinion, or None if it is less confident than `least`."""
+    return judge(_weights(), features_of(facts), least)
+
+
+def explain(evidence: Evidence) -> str:
+    """Return why the model named a failure: its strongest words, and its confidence."""
+    found = opinion(read_facts(evidence), 0.0)
+    if found is None:
+        return WHY
+    words = ", ".join(f"“{reason}”" for reason in found.reasons)
+    return f"{WHY} Strongest: {words}. Confidence: {found.confidence:.0%}."
+
+
+def judge(weights: Weights, features: Sequence[str], least: float) -> Opinion | None:
+    """Return the opinion of a model, or None if it knows too little or is less confident than `least`."""
+    known = [feature for feature in features if feature in weights.features]
+    if len(known) < MIN_FEATURES:
+        return None
+    probabilities = _probabilities(weights, known)
+    best = max(range(len(weights.kinds)), key=probabilities.__getitem__)
+    kind = weights.kinds[best]
+    if kind in _LIMITS:
+        least = max(least, MIN_CONFIDENCE_OF_LIMIT)
+    if probabilities[best] < least or kind is Kind.UNKNOWN:
+        return None
+    strongest = sorted(known, key=lambda feature: -weights.features[feature][best])
+    return Opinion(kind, probabilities[best], tuple(strongest[:_REASONS]))
+
+
+def _probabilities(weights: Weights, known: Sequence[str]) -> list[float]:
+    """Return the probability of each kind. A long text counts as much as a short one."""
+    totals = [0] * len(weights.kinds)
+    for feature in known:
+        totals = list(map(add, totals, weights.features[feature]))
+    share = weights.scale / math.sqrt(len(known))
+    scores = [total * share + bias for total, bias in zip(totals, weights.bias, strict=True)]
+    highest = max(scores)
+    powers = [math.exp(score - highest) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+@cache
+def _weights() -> Weights:
+    return parse_weights(files(__package__).joinpath(WEIGHTS_FILE).read_bytes())
+
+
+def parse_weights(data: bytes) -> Weights:
+    """Read a model: a line of JSON, a line for each feature, an empty line, then one byte for each feature and kind."""
+    text, _, numbers = data.partition(b"\n\n")
+    header, *names = text.decode().split("\n")
+    head = json.loads(header)
+    count = len(head["kinds"])
+    rows = memoryview(numbers).cast("b")
+    table = {name: tuple(rows[at * count : (at + 1) * count]) for at, name in enumerate(names)}
+    return Weights(tuple(map(Kind, head["kinds"])), head["scale"], tuple(head["bias"]), table)
+
+
+def weights_as_bytes(weights: Weights) -> bytes:
+    """Return a model in the form that `parse_weights` reads; the same model always has the same bytes."""
+    head = {"kinds": list(weights.kinds), "scale": weights.scale, "bias": list(weights.bias)}
+    lines = [json.dumps(head, separators=(",", ":")), *weights.features]
+    numbers = b"".join(bytes(number & 0xFF for number in row) for row in weights.features.values())
+    return "\n".join(lines).encode() + b"\n\n" + numbers

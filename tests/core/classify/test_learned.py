@@ -1,0 +1,80 @@
+"""Second opinion: when it is asked, what it answers, why, and how its weights are stored."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from rung.core.classify import learned
+from rung.core.classify.classifier import classify
+from rung.core.classify.learned import Opinion, Weights, judge, parse_weights, weights_as_bytes
+from rung.core.classify.read_facts import read_facts
+from rung.core.domain.failures import Evidence, Kind, Phase
+
+WEIGHTS = Weights(
+    (Kind.NETWORK, Kind.QUOTA_EXHAUSTED, Kind.UNKNOWN),
+    0.1,
+    (0.0, 0.0, 0.0),
+    {f"n{n}": (60, 0, -60) for n in range(8)} | {f"q{n}": (0, 4, 0) for n in range(8)} | {"u": (-10, -10, 127)},
+)
+MANY = [f"n{n}" for n in range(8)]
+
+
+def test_an_opinion() -> None:
+    """The kind with the highest probability, and the features that speak for it most."""
+    found = judge(WEIGHTS, [*MANY, "unheard"], 0.3)
+    assert found is not None
+    assert (found.kind, found.retryable, found.reasons) == (Kind.NETWORK, True, ("n0", "n1", "n2"))
+    assert 0.99 < found.confidence <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("features", "least"),
+    [(["n0", "n1"], 0.0), ([], 0.0), (["u"] * 6, 0.0), ([f"q{n}" for n in range(8)], 0.3), (["n0"] * 6, 1.1)],
+    ids=["too few words", "no words", "nothing failed", "a limit needs more", "not sure"],
+)
+def test_silence(features: list[str], least: float) -> None:
+    """It abstains where it knows too little, where nothing failed, and where it is not sure enough."""
+    assert judge(WEIGHTS, features, least) is None
+
+
+def test_the_stored_form() -> None:
+    """A model survives storage, and the same model has the same bytes."""
+    data = weights_as_bytes(WEIGHTS)
+    assert parse_weights(data) == WEIGHTS
+    assert weights_as_bytes(parse_weights(data)) == data
+
+
+def test_the_shipped_weights() -> None:
+    """They are small, readable, and know kinds that rules know."""
+    data = files("rung.core.classify").joinpath(learned.WEIGHTS_FILE).read_bytes()
+    assert len(data) <= 300_000
+    weights = parse_weights(data)
+    assert weights_as_bytes(weights) == data
+    assert {Kind.NETWORK, Kind.CONTEXT_LIMIT, Kind.UNKNOWN} <= set(weights.kinds)
+    assert all(len(row) == len(weights.kinds) for row in weights.features.values())
+
+
+def test_features() -> None:
+    """Words, beginnings, pairs and the facts around them; numbers are all alike; the end of a tool's output counts."""
+    facts = read_facts(Evidence(text="Requested 17 widgets", status=418, code="teapot", exceptions=("a.TeaError",)))
+    assert set(learned.features_of(facts)) >= {
+        "requested", "reque~", "0", "requested 0", "widgets", "phase:call", "status:418", "code:teapot", "class:TeaError",
+    }  # fmt: skip
+    tool = read_facts(Evidence(text="start " + "word " * 300 + "end", phase=Phase.TOOL, exit_code=3))
+    assert {"end", "exit:3"} <= set(learned.features_of(tool))
+    assert "start" not in learned.features_of(tool)
+
+
+def test_the_classifier_asks_where_no_rule_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sure rule is not overruled; an unknown failure gets the model's name, and the reason can be said."""
+    monkeypatch.setattr(learned, "_weights", lambda: WEIGHTS)
+    monkeypatch.setattr(learned, "features_of", lambda facts: MANY)
+    assert classify(Evidence(text="frobnicated by a widget")).rule == learned.RULE
+    assert classify(Evidence(text="frobnicated by a widget")).kind is Kind.NETWORK
+    assert classify(Evidence(text="overloaded", status=529)).rule == "overloaded"
+    assert "“n0”" in learned.explain(Evidence(text="frobnicated by a widget"))
+    monkeypatch.setattr(learned, "features_of", lambda facts: [])
+    assert learned.explain(Evidence(text="frobnicated")) == learned.WHY
+    assert Opinion(Kind.REFUSAL, 0.5, ()).retryable is False
