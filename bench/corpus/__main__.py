@@ -1,9 +1,9 @@
-"""Accuracy of classifiers on labelled errors: rung, a table of status codes, and LiteLLM.
+"""Accuracy of classifiers on labelled errors: rung, a table of status codes, LiteLLM, and hermes-agent.
 
 Each line of the file is a JSON object: id, form (http, exception, tool or output), provider, status, headers,
 body, exception_type, message, exit_code, and the expected answer: label, also (other acceptable labels), retryable,
-retry_after_s. Classifiers do not see the expected answer. LiteLLM only handles model calls, so it is not scored on
-tools and outputs. The default of FILE is RUNG_CORPUS, or ../shared/corpus/errors_public.jsonl.
+retry_after_s. Classifiers do not see the expected answer. LiteLLM and hermes-agent only handle model calls, so they are
+not scored on tools and outputs. The default of FILE is RUNG_CORPUS, or ../shared/corpus/errors_public.jsonl.
 """
 
 from __future__ import annotations
@@ -36,7 +36,19 @@ def _litellm() -> Classifier:
     return LiteLLM()
 
 
-CLASSIFIERS: Final[dict[str, Callable[[], Classifier]]] = {"rung": Rung, "status": StatusTable, "litellm": _litellm}
+def _hermes() -> Classifier:
+    from bench.corpus.hermes_mapping import Hermes
+
+    return Hermes()
+
+
+CLASSIFIERS: Final[dict[str, Callable[[], Classifier]]] = {
+    "rung": Rung,
+    "status": StatusTable,
+    "litellm": _litellm,
+    "hermes": _hermes,
+}
+PACKAGES: Final = {"litellm": "litellm", "hermes": "agent"}
 
 
 def _names_parser(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -75,7 +87,7 @@ def _options() -> argparse.Namespace:
         "--who",
         type=_names_parser(tuple(CLASSIFIERS)),
         default=list(CLASSIFIERS),
-        help="only these: rung,status,litellm",
+        help="only these: rung,status,litellm,hermes",
     )
     parser.add_argument(
         "--need",
@@ -96,7 +108,7 @@ def _classifiers(names: list[str]) -> tuple[list[Classifier], dict[str, str]]:
         try:
             available.append(CLASSIFIERS[name]())
         except ModuleNotFoundError as error:
-            if error.name != name:
+            if error.name != PACKAGES.get(name):
                 raise  # another package is missing
             absent[name] = NOT_INSTALLED
     return available, absent
