@@ -14,6 +14,9 @@ _MIN_REPEATED_CHARS: Final = 24
 _MAX_ALTERNATING: Final = 2  # one character, or two that alternate
 _MIN_WORDS: Final = 16
 _MIN_ECHO_SHARE: Final = 0.5  # of words that equal the word before them
+_LAST_WORDS: Final = 80
+_MAX_DISTINCT_SHARE: Final = 0.6
+_LONG_WORD: Final = 20  # characters: a text of longer words is not written in words
 _TAIL_CHARS: Final = (100_000, 1_000, 240)  # the whole text, its end, and its last lines
 _MIN_CHARS: Final = 240
 _MAX_COMPRESSED: Final = 0.22  # prose compresses to 0.4 and more, a table to 0.3
@@ -27,6 +30,9 @@ def repeats_itself(text: str) -> bool:
     if _DATA_START.match(bare):
         return False  # data and tables repeat their keys
     words = bare.split()
+    last = words[-_LAST_WORDS:]
+    if len(set(last)) > len(last) * _MAX_DISTINCT_SHARE and len(words) * _LONG_WORD > len(bare):
+        return False  # most texts: different words, of usual length
     echoes = sum(map(str.__eq__, words, words[1:]))
     if len(words) >= _MIN_WORDS and echoes >= len(words) * _MIN_ECHO_SHARE:
         return True
@@ -39,13 +45,15 @@ def _is_compressible(text: str) -> bool:
     return len(text) >= _MIN_CHARS and len(zlib.compress(raw)) < len(raw) * _MAX_COMPRESSED
 
 
-_DATA_START: Final = LazyPattern(r"\s*(?:[{\[]|<(?!\|)|\|(?!\|)|[\w.]+\()")
+_DATA_START: Final = LazyPattern(r"\s*(?:[{\[]|<(?!\|)|\|(?!\|)|[\w.]{1,80}\()")
 _ODD_WORD: Final = LazyPattern(
     r"[^\W\d_][^\w\s'.,:;/()\-\u2019]+[^\W_]|[a-z][A-Z][a-z]*[^\w\s]|[^\W\d_]\d+[^\W\d_]|[a-z]'\.|=[&*/>]"
 )
-_LINKS_AND_CODE: Final = LazyPattern(r"```.*?(?:```|\Z)|`[^`\n]*`|\]\([^)\s]*\)|https?://\S+", re.DOTALL)
+_SYMBOLS: Final = frozenset("=&*$#@%^+<>;{}~\\")
+_MIN_SYMBOLS: Final = 4
+_LINKS_AND_CODE: Final = LazyPattern(r"```.*?(?:```|\Z)|`[^`\n]{0,200}`|\]\([^)\s]{0,400}\)|https?://\S+", re.DOTALL)
 _CODE_LINE: Final = LazyPattern(
-    r"[;{}]\s*$|^\s*(?:def|class|import|from|return|if|for|const|let|var|function)\b.*[:;({]", re.MULTILINE
+    r"[;{}][ \t]*$|^[ \t]*(?:def|class|import|from|return|if|for|const|let|var|function)\b.*[:;({]", re.MULTILINE
 )
 _MIN_CODE_LINES: Final = 3
 _MIN_PROSE_WORDS: Final = 40
@@ -55,7 +63,7 @@ _MIN_ODD_SHARE: Final = 0.2
 
 def is_gibberish(text: str) -> bool:
     """Return whether many words of a prose, or of its end, mix letters, digits and symbols at random."""
-    if _DATA_START.match(text):
+    if len(_SYMBOLS.intersection(text)) < _MIN_SYMBOLS or _DATA_START.match(text):
         return False
     prose = _LINKS_AND_CODE.sub(" ", text)
     words = prose.split()[-_MAX_PROSE_WORDS:]
@@ -66,7 +74,7 @@ def is_gibberish(text: str) -> bool:
 
 
 _STUB: Final = LazyPattern(
-    r"[\[(<*]+(?:no|none|empty|missing)\b[^\n]{0,80}[\])>*]+|(?:n/?a|none|null|undefined|nan|todo|tbd|\.+|-+)\Z",
+    r"[\[(<*]{1,4}(?:no|none|empty|missing)\b[^\n]{0,80}[\])>*]|(?:n/?a|none|null|undefined|nan|todo|tbd|\.+|-+)\Z",
     re.IGNORECASE,
 )
 

@@ -24,8 +24,9 @@ def read_answer(facts: Facts, text: str) -> bool:
     """Add the signs of an answer to the codes of the facts; return whether its words are an answer, not an error."""
     if facts.exception_names or facts.exit_code or (facts.status or 0) > _MAX_OK_STATUS:
         return False
-    reasons = set(_stop_reasons(text))
     answer = answer_in(text)
+    text = bounded(text)
+    reasons = set(_stop_reasons(text))
     facts.codes.update(reasons)
     if answer.text.strip():
         facts.codes.update(_structural_signs(answer), statement_signs(answer.prose, bounded(answer.text)))
@@ -90,10 +91,10 @@ def _empty_signs(text: str, reasons: set[str]) -> Iterator[str]:
 _PLACEHOLDER: Final = LazyPattern(
     r"(?:#|//|/\*|<!--|--|\{/\*)\s*(?:\.\.\.|…|\[?(?:the )?(?:rest of|remaining|existing|unchanged|same as before|your code here"
     r"|previous code)|todo:? implement|implementation (?:here|goes here|omitted)|placeholder)"
-    r"|^\s*\[?(?:\.\.\.|…) ?\(?(?:rest of|remaining|the rest|existing|unchanged|keep|same as|more|and so on|continues)",
+    r"|^[ \t]*\[?(?:\.\.\.|…) ?\(?(?:rest of|remaining|the rest|existing|unchanged|keep|same as|more|and so on|continues)",
     re.IGNORECASE | re.MULTILINE,
 )
-_FENCE: Final = LazyPattern(r"^\s*(?:```|~~~)", re.MULTILINE)
+_FENCE: Final = LazyPattern(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def has_placeholder(text: str) -> bool:
@@ -103,7 +104,7 @@ def has_placeholder(text: str) -> bool:
 
 def ends_in_code_block(text: str) -> bool:
     """Return whether a code fence is never closed: the end of the answer is missing."""
-    return len(_FENCE.findall(text)) % 2 == 1
+    return ("```" in text or "~~~" in text) and len(_FENCE.findall(text)) % 2 == 1
 
 
 def _structural_signs(answer: AnswerText) -> Iterator[str]:
@@ -135,6 +136,18 @@ _LEAKED_CALL: Final = LazyPattern(
     r"|</?(?:execute_command|read_file|write_to_file|replace_in_file|attempt_completion|ask_followup_question|use_mcp_tool"
     r"|str_replace_editor|apply_diff|search_files|list_files)>"
 )
+_CALL_MARKS: Final = (
+    "<",
+    "[TOOL",
+    "[/TOOL",
+    "=functions.",
+    "functions.",
+    "multi_tool_use",
+    "default_api",
+    "```tool_",
+    "tool_call",
+    "tool\u2581",
+)
 # The whole answer is a call, a patch or a note about a call.
 _WHOLE_CALL: Final = LazyPattern(
     r"\s*(?:<[a-z]+_[a-z_]+>|\*\*\* Begin Patch|\[?(?:print\()?(?-i:[a-z_]\w*)(?:\.\w+)*\(\w+\s*=[^\n]*\)\]?\s*\Z"
@@ -157,9 +170,11 @@ _REACT_END: Final = LazyPattern(r"^\W{0,4}(?:action|code)\W{0,4}:|final answer|`
 
 def _is_leaked_call(text: str) -> bool:
     """Return whether a tool call, an edit or a step of an agent's protocol is written as text."""
-    if _WHOLE_CALL.match(text) or _LEAKED_CALL.search(without_quoted_code(text)) or _REACT_STEP.search(text):
+    if _WHOLE_CALL.match(text) or ("ction" in text and _REACT_STEP.search(text)):
         return True
-    if "tool_calls" not in text and "tool_use" not in text and _JSON_CALL.search(text):
+    if any(mark in text for mark in _CALL_MARKS) and _LEAKED_CALL.search(without_quoted_code(text)):
+        return True
+    if "{" in text and "tool_calls" not in text and "tool_use" not in text and _JSON_CALL.search(text):
         return True
     if _OPEN_CALL.match(text):
         return not text.rstrip().endswith(")")
@@ -201,11 +216,11 @@ def _parses(text: str) -> bool:
 # -- prose -------------------------------------------------------------------------------------------------------
 
 _ERROR_START: Final = LazyPattern(
-    r"\W*(?:\S+: )?(?:api[ _]error|error\b|fatal|failed|http|traceback|\w*(?:error|exception)\b|blocked|status|warning)",
+    r"\W{0,20}(?:\S{1,60}: )?(?:api[ _]error|error\b|fatal|failed|http|traceback|\w*(?:error|exception)\b|blocked|status|warning)",
     re.IGNORECASE,
 )
 _MIN_REPORT_CHARS: Final = 240
-_REPORT_MARK: Final = LazyPattern(r"^#{1,4} |^\s*[-*\d.]+ |\*\*|\n\n", re.MULTILINE)
+_REPORT_MARK: Final = LazyPattern(r"^#{1,4} |^[ \t]*[-*\d.]{1,4} |\*\*|\n\n", re.MULTILINE)
 _MIN_REPLY_CHARS: Final = 100
 _REPLY_MARK: Final = LazyPattern(r"\b(?:would you like|i'll|i've|i have|i can|let me|i recommend|i'm)\b", re.IGNORECASE)
 

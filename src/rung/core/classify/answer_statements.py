@@ -6,32 +6,51 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify import answer_wordings as said
+from rung.core.classify import progress_wordings as progress
 from rung.core.classify.lazy_regex import LazyPattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-def _pattern(wordings: Sequence[str]) -> LazyPattern[str]:
-    """Return one pattern for several wordings, with the named parts filled in."""
-    text = "|".join(wordings)
+class Statement:
+    """Several wordings of one statement; each is searched only if one of the substrings that it needs is present."""
+
+    __slots__ = ("_wordings",)
+
+    def __init__(self, wordings: Sequence[tuple[str, str]]) -> None:
+        self._wordings = [(tuple(needs.split("|")), _compiled(text)) for needs, text in wordings]
+
+    def found_in(self, prose: str) -> bool:
+        """Return whether a prose in lower case makes the statement."""
+        for needs, pattern in self._wordings:
+            for needed in needs:
+                if needed in prose:
+                    if pattern.search(prose):
+                        return True
+                    break
+        return False
+
+
+def _compiled(text: str) -> LazyPattern[str]:
+    """Return the pattern of a wording, with the named parts filled in."""
     for name, part in said.PARTS.items():
         text = text.replace(name, part)
     return LazyPattern(text, re.MULTILINE)
 
 
 STATEMENTS: Final = {
-    "declines": _pattern(said.DECLINES),
-    "admits-disobedience": _pattern(said.ADMITS_DISOBEDIENCE),
-    "off-task": _pattern(said.OFF_TASK),
-    "admits-false-claim": _pattern(said.ADMITS_FALSE_CLAIM),
-    "empty-answer": _pattern(said.SAYS_EMPTY),
-    "gives-up": _pattern(said.GIVES_UP),
-    "asks-to-continue": _pattern(said.ASKS_TO_CONTINUE),
-    "unfinished": _pattern(said.UNFINISHED),
-    "assumes": _pattern(said.ASSUMES),
-    "hopes": _pattern(said.HOPES),
-    "claims-success": _pattern(said.CLAIMS_SUCCESS),
+    "declines": Statement(said.DECLINES),
+    "admits-disobedience": Statement(said.ADMITS_DISOBEDIENCE),
+    "off-task": Statement(said.OFF_TASK),
+    "admits-false-claim": Statement(said.ADMITS_FALSE_CLAIM),
+    "empty-answer": Statement(progress.SAYS_EMPTY),
+    "gives-up": Statement(said.GIVES_UP),
+    "asks-to-continue": Statement(progress.ASKS_TO_CONTINUE),
+    "unfinished": Statement(progress.UNFINISHED),
+    "assumes": Statement(progress.ASSUMES),
+    "hopes": Statement(progress.HOPES),
+    "claims-success": Statement(progress.CLAIMS_SUCCESS),
 }
 # The text shows what it claims: counts of a test run, an exit code, a commit, a link, a command or file, a table.
 _EVIDENCE: Final = LazyPattern(
@@ -59,17 +78,17 @@ def shows_evidence(text: str) -> bool:
     return _EVIDENCE.search(text) is not None
 
 
-_CLAIMS_COMPLETION: Final = _pattern(said.CLAIMS_COMPLETION)
+_CLAIMS_COMPLETION: Final = Statement(progress.CLAIMS_COMPLETION)
 
 
 def claims_completion(prose: str) -> bool:
     """Return whether a prose in lower case says that the work is finished."""
-    return _CLAIMS_COMPLETION.search(prose) is not None
+    return _CLAIMS_COMPLETION.found_in(prose)
 
 
 def statement_signs(prose: str, raw: str) -> set[str]:
     """Return the signs of the statements in a prose in lower case; `raw` is the text as written."""
-    signs = {sign for sign, pattern in STATEMENTS.items() if pattern.search(prose)}
+    signs = {sign for sign, statement in STATEMENTS.items() if statement.found_in(prose)}
     signs.update(_progress_signs(prose))
     if signs & _ENDINGS and _ASKS_FOR_INPUT.search(prose):
         signs -= _ENDINGS  # a question, not an ending

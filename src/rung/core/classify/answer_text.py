@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.lazy_regex import LazyPattern
@@ -25,7 +24,6 @@ _OTHER_KEYS: Final = frozenset({"usage", "metrics", "error", "tools", "instructi
 _CALL_KEYS: Final = frozenset({"tool_calls", "function_call", "functionCall", "input", "arguments"})
 _INLINE_CODE: Final = LazyPattern(r"`[^`\n]{1,200}`")
 _SOFT_BREAK: Final = LazyPattern(r"(?<=\w)[ \t]*\n[ \t]*(?=[a-z])")  # a line that continues a sentence
-_FENCED: Final = LazyPattern(r"^[ \t]*```[^\n]*\n.*?^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class AnswerText(NamedTuple):
@@ -50,11 +48,27 @@ def bounded(text: str) -> str:
 
 
 def without_quoted_code(text: str, stand_in: str = " ") -> str:
-    """Return the text without inline code and fenced blocks; a text that is one block keeps it."""
-    unfenced = _FENCED.sub("\n", text)
+    """Return the text without inline code and fenced blocks; a text that is mostly code keeps it."""
+    if "`" not in text:
+        return text
+    unfenced = _unfenced(text) if "```" in text else text
     if len(unfenced.strip()) < len(text) * _MIN_PROSE_SHARE:
         unfenced = text
     return _INLINE_CODE.sub(stand_in, unfenced)
+
+
+def _unfenced(text: str) -> str:
+    """Return the lines outside of closed fences; after an unclosed fence everything is kept."""
+    kept: list[str] = []
+    block: list[str] | None = None
+    for line in text.split("\n"):
+        if line.lstrip(" \t").startswith("```"):
+            block = [line] if block is None else None
+        elif block is not None:
+            block.append(line)
+        else:
+            kept.append(line)
+    return "\n".join(kept + (block or []))
 
 
 _MIN_PROSE_SHARE: Final = 0.3
