@@ -28,6 +28,8 @@ def read_answer(facts: Facts, text: str) -> bool:
     text = bounded(text)
     reasons = set(_stop_reasons(text))
     facts.codes.update(reasons)
+    if answer.broken_arguments:
+        facts.codes.add("leaked-call")
     if answer.text.strip():
         facts.codes.update(_structural_signs(answer), statement_signs(answer.prose, bounded(answer.text)))
     if answer.is_empty or (not answer.is_body and _EMPTY_LIST.search(text)):
@@ -115,7 +117,7 @@ def _structural_signs(answer: AnswerText) -> Iterator[str]:
         yield "gibberish"
     if is_stub(text):
         yield "stub"
-    if answer.broken_arguments or _is_leaked_call(text):
+    if _is_leaked_call(text):
         yield "leaked-call"
     if _is_broken_json(answer.text):
         yield "broken-json"
