@@ -161,6 +161,7 @@ def test_every_statement_has_an_example() -> None:
         "I fixed the parser; it could not read empty lines before. 14 tests passed.",
         "Sorry for the delay. The TODO list is sorted by date as you asked.",
         "I could not find any further issues in the module.",
+        "I could not find any problem in the file.",
         "I can't answer this because it lacks the necessary information. Could you share the log?",
         "All tests pass: `pytest -q tests/test_parser.py` prints 14 passed.",
         "Only 12 of 12 files needed a change.",
