@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from bench.worlds.goal import goal
 from bench.worlds.peers import peers
-from bench.worlds.plot import COSTS, plot
 from bench.worlds.printing import describe, markdown, table, verdict
 from bench.worlds.records import BadRecord, read_worlds
+from bench.worlds.report import draw, write_report
 from bench.worlds.results import Result, results
 from bench.worlds.rung_policies import rung_policies
 from bench.worlds.synthetic import synthetic_worlds
@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found.append((world, rows))
         _print(world, rows, options)
     if options.plot is not None:
-        _draw(options.plot, found)
+        draw(options.plot, found)
+    if options.report is not None:
+        write_report(options.report, found, options.rounds)
     missed = [world.name for world, rows in found if not goal(rows).holds]
     if options.check and missed:
         print(f"worlds: the goal is missed in {', '.join(missed)}", file=sys.stderr)
@@ -66,6 +68,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object a row")
     parser.add_argument("--markdown", action="store_true", help="print tables for a page")
     parser.add_argument("--plot", type=Path, help="folder for the frontier plots, attempts.svg and seconds.svg")
+    parser.add_argument("--report", type=Path, help="page to write the results into, between its markers")
     parser.add_argument("--check", action="store_true", help="exit 1 if the goal is missed in a world")
     return parser.parse_args(arguments)
 
@@ -93,12 +96,6 @@ def _print(world: World, rows: Sequence[Result], options: argparse.Namespace) ->
     print(f"\n### {heading}\n" if options.markdown else f"\n{heading}")
     print("\n".join(markdown(rows) if options.markdown else table(rows)))
     print(f"\n{verdict(rows)}" if options.markdown else verdict(rows), flush=True)
-
-
-def _draw(folder: Path, found: Sequence[tuple[World, Sequence[Result]]]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for cost in COSTS:
-        (folder / f"{cost}.svg").write_text(plot([(world.name, rows) for world, rows in found], cost))
 
 
 if __name__ == "__main__":

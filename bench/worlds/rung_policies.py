@@ -52,7 +52,10 @@ _HANDLED: Final = tuple(
 
 
 def rung_policies(world: World) -> Iterator[Policy]:
-    """Yield every ladder with every template and every number of systems to fall back to."""
+    """Yield every ladder with every template and every number of systems to fall back to.
+
+    One more hands over to another system at the first failure: the default ladder with `escalate_after = 0`.
+    """
     most = len(world.systems) - 1
     for ladder in LADDERS:
         for template in TEMPLATES:
@@ -65,6 +68,10 @@ def rung_policies(world: World) -> Iterator[Policy]:
                     player=rung_player(preset(ladder, template), world.systems[: others + 1]),
                     is_default=(ladder, template) == DEFAULT and others == most,
                 )
+    if most:
+        first = preset(*DEFAULT).replace(escalate_after=0)
+        name = f"rung task with escalate_after = 0 + {most} other{'s' * (most > 1)}"
+        yield Policy(name=name, owner="rung", player=rung_player(first, world.systems))
 
 
 def rung_player(policy: RungPolicy, systems: Sequence[str], kind: Kind = FAILURE) -> partial[Play]:

@@ -292,3 +292,20 @@ def test_bad_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "line 1: not a recorded attempt" in capsys.readouterr().err
     assert main(["--synthetic", "--world", "nowhere"]) == 2
     assert "no world is named nowhere; there are made up" in capsys.readouterr().err
+
+
+def test_the_report(tmp_path: Path) -> None:
+    """The results replace the text between the markers of a page; a page without markers is refused."""
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- measured: begin -->\nold\n<!-- measured: end -->\nafter\n")
+    options = [str(write(tmp_path, **RECORDED)), "--rounds", "1", "--resamples", "5", "--report", str(page)]
+    assert main(options) == 0
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- measured: end -->\nafter\n")
+    assert "old" not in text.splitlines()
+    assert "| aider x | **0.400 at 1.75** | 0.250 at 1.00 | – | – | – | – | – | holds |" in text
+    assert (tmp_path / "page-attempts.svg").is_file()
+    page.write_text("no markers")
+    with pytest.raises(ValueError, match="has no text between"):
+        main(options)
