@@ -34,9 +34,9 @@ PARTS: Final = {
     ),
     "POLICY": (
         r"(?:polic(?:y|ies)|guideline|ethic|illegal|unlawful|harm|dangerous|malicious|copyright|inappropriate|unsafe|against my"
-        r"|violat|safety|sensitive|privacy|personal (?:data|information)|hate|explicit|sexual|violen|weapon|exploit|hack"
-        r"|cheat|decepti|fraud|abus|discriminat|offensive|principles|responsib|licen[cs]ed|not appropriate|misus"
-        r"|misinformation|as an ai)"
+        r"|violat|safety|sensitive (?:data|information|topic|content)|privacy|personal (?:data|information)|hate|explicit (?:content|material)|sexual|violen|weapon|hacking"
+        r"|cheat|decepti|fraud|abus|discriminat|offensive|principles|responsibly|licen[cs]ed|not appropriate|misus"
+        r"|misinformation)"
     ),
     "DONE": (
         r"\b(?:fixed|works?|working|pass(?:es|ing|ed)?|resolved|implemented|verified|tested|operational|deployed|functional"
@@ -69,8 +69,8 @@ DECLINES: Final = (
     ),
     ("decline|refuse", r"\bi (?:must|have to|need to|will have to) (?:respectfully |politely )?(?:decline|refuse)"),
     (
-        "comfortable|permitted|allowed|prohibited",
-        r"\bi(?:'m| am) (?:not comfortable|not permitted|not allowed|prohibited from)",
+        "comfortable|prohibited",
+        r"\bi(?:'m| am) (?:not comfortable|prohibited from)",
     ),
     ("against my", r"\bagainst my (?:guidelines|programming|principles|policy|values)"),
     ("decline|refuse", r"\bi (?:decline|refuse) to "),
@@ -90,7 +90,7 @@ DECLINES: Final = (
     (
         "无法|不能|抱歉|对不起|遗憾|不好意思|拒绝|换个",
         (
-            "无法给到|(?:抱歉|对不起|很遗憾|不好意思)[^\u3002\n]{0,24}(?:无法|不能|不可以|没办法)|(?:无法|不能)(?:为[您你])?(?:提供|回答|协助|帮助|满足|讨论|生成)"
+            "无法给到|(?:抱歉|对不起|很遗憾|不好意思)[^\u3002\n]{0,24}(?:无法|不能|不可以|没办法)(?!访问|找到|完成|继续|打开|读取|执行|确定|获取|连接|解决)|(?:无法|不能)(?:为[您你])?(?:提供|回答|协助|帮助|满足|讨论|生成)"
             "|拒绝(?:回答|提供)|换个话题"
         ),
     ),
@@ -258,6 +258,15 @@ GIVES_UP: Final = (
         "yourself|manually|by hand|your own",
         r"\byou(?:'ll| will| would| may)? (?:need|have) to (?:do|finish|complete|implement|fix|write|handle|make|solve)~\b(?:yourself|manually|by hand|on your own)",
     ),
+    (
+        "unable to|able to|n't|cannot|can not|could not",
+        r"CANNOT (?:directly |currently )?(?:access|browse|open|view|connect to|interact with|log ?in|watch|listen to)\b",
+    ),
+    (
+        "as an ai|language model",
+        r"\b(?:as an ai|language model)~\b(?:can't|cannot|unable|not able|don't have|do not have)~\b(?:access|browse|execute|run|open|view|abilit|capabilit|real-time)",
+    ),
+    ("抱歉|遗憾|对不起|无法|不能", "(?:无法|不能)(?:直接)?(?:访问|打开|读取|执行|获取|连接)"),
     (
         "despite",
         r"\bdespite (?:multiple|several|many|repeated|numerous|extensive|all|my|our|\d+) ~\b(?:attempt|effort|tries|search|try)",
