@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.clients.behind import MODELS, TIMEOUTS
@@ -54,10 +55,12 @@ class ProxyPool:
     def __init__(self, program: Path, patience: float = 1.0) -> None:
         self._program, self._patience = program, patience
         self._free: list[SlotProxy] = []
+        self._starting = threading.Lock()
 
     def take(self) -> SlotProxy:
-        """Return a proxy that no other slot has."""
-        return self._free.pop() if self._free else SlotProxy(self._program, self._patience).__enter__()
+        """Return a proxy that no other slot has. They start one after the other: one alone starts soonest."""
+        with self._starting:
+            return self._free.pop() if self._free else SlotProxy(self._program, self._patience).__enter__()
 
     def give(self, proxy: SlotProxy) -> None:
         """Take a proxy back."""
