@@ -8,10 +8,13 @@ more calls than another library at up to 30 %, or makes more than 1.5 requests p
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 import logging
 import random
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import stamina
@@ -20,7 +23,7 @@ import tenacity
 import rung
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
 CALLS: Final = 200
 SEEDS: Final = range(1, 6)
@@ -91,10 +94,14 @@ async def measure(library: str, share: float, seed: int, calls: int = CALLS) -> 
     return Result(sum(isinstance(result, BaseException) for result in results), service.requests / calls)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table; return 1 if a bound is broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures to this file")
+    options = parser.parse_args(arguments)
     logging.disable()
     broken = False
+    rows: list[dict[str, Any]] = []
     print(f"{CALLS} concurrent calls, {len(SEEDS)} seeds: calls lost in all, and the highest requests per call")
     print("failures  " + "".join(f"{name:>18}" for name in LIBRARIES))
     for share in SHARES:
@@ -102,8 +109,11 @@ def main() -> int:
         lost = {name: sum(result.lost for result in results) for name, results in found.items()}
         load = {name: max(result.load for result in results) for name, results in found.items()}
         print(f"{share:>7.0%}   " + "".join(f"{lost[name]:>8} {load[name]:>8.2f}x" for name in LIBRARIES))
+        rows.append({"share": share, "lost": lost, "load": load})
         worse = share <= MAX_COMPARED_SHARE and lost["rung"] > min(lost["tenacity"], lost["stamina"])
         broken = broken or worse or load["rung"] > MAX_LOAD
+    if options.json:
+        options.json.write_text(json.dumps({"calls": CALLS * len(SEEDS), "rows": rows}, indent=1) + "\n")
     return int(broken)
 
 

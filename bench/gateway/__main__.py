@@ -158,6 +158,23 @@ def print_goals(everything: dict[Cell, dict[str, Measured]]) -> None:
             print_goal(f"added p50, goal {ADDED_MS:g} ms: {cell}", f"{added:.2f} ms", met=added <= ADDED_MS)
 
 
+def as_json(everything: dict[Cell, dict[str, Measured]], kept: dict[int, float], ready: float) -> dict[str, Any]:
+    """Return the figures of each cell, rung's memory in MB after each number of requests, and the seconds of its start."""
+    cells = {
+        str(cell): {
+            name: {
+                "per_cpu_second": one.per_cpu_second,
+                "p50": one.percentile_ms(50) / measured[DIRECT].percentile_ms(50),
+                "p99": one.percentile_ms(99) / measured[DIRECT].percentile_ms(99),
+                "wrong": one.wrong,
+            }
+            for name, one in measured.items()
+        }
+        for cell, measured in everything.items()
+    }
+    return {"cells": cells, "memory": {str(mark): size for mark, size in kept.items()}, "ready": ready}
+
+
 async def main(options: Any) -> None:
     wanted = cells(quick=options.quick)
     peers = {LITELLM: options.litellm, PORTKEY: options.portkey}
@@ -183,6 +200,8 @@ async def main(options: Any) -> None:
                     print(f"{subject.name}: {memory_of(subject.process.pid):.0f} MB after all of it")
                 print()
         kept = await measure_memory(options.requests, Path(scratch)) if options.requests else {}
+    if options.json:
+        options.json.write_text(json.dumps(as_json(everything, kept, ready), indent=1) + "\n")
     print("goals:")
     print_goals(everything)
     print_goal(f"ready, goal {READY:g} s", f"{ready:.2f} s", met=ready < READY)
@@ -202,6 +221,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=2.0, help="seconds per subject and cell")
     parser.add_argument("--litellm", type=Path, help="Python interpreter with litellm[proxy]")
     parser.add_argument("--portkey", type=Path, help="start-server.js of @portkey-ai/gateway")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures to this file")
     parser.add_argument("--requests", type=int, default=None, help="requests of the memory run; 0 skips it")
     given = parser.parse_args()
     if given.requests is None:

@@ -12,11 +12,12 @@ journal, without waits between attempts; and the elapsed time of a successful ca
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -135,16 +136,33 @@ def main() -> None:
     """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="rough results within seconds")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures to this file")
     options = parser.parse_args()
     rounds, appends, calls = (1, 1_000, 400) if options.quick else (5, 20_000, 5_000)
     print(f"{__doc__}\nPython {sys.version.split()[0]}, SQLite {apsw.sqlite_lib_version()}\n")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
-        goals = print_speeds(measure(rounds, appends, Path(made)))
+        speeds = measure(rounds, appends, Path(made))
+        goals = print_speeds(speeds)
         goals += print_callers(calls, Path(made))
     print(f"{'goal':<44}{'limit':<12}{'measured':>12}   met")
     for goal in goals:
         limit = f"{'>=' if goal.is_minimum else '<='} {goal.limit:.0f}{goal.unit}"
         print(f"{goal.name:<44}{limit:<12}{goal.measured:>10.1f}{goal.unit}   {'yes' if goal.met else 'NO'}")
+    if options.json:
+        options.json.write_text(json.dumps(as_json(speeds, goals), indent=1) + "\n")
+
+
+def as_json(speeds: dict[str, dict[str, list[Speed]]], goals: list[Goal]) -> dict[str, Any]:
+    """Return the speed of each subject as a ratio to raw SQLite with the same writes, and the goals."""
+    limit = "SQLite, same writes"
+    shares = {
+        way: {
+            name: median(each.events / best.events for each, best in zip(found, subjects[limit], strict=True))
+            for name, found in subjects.items()
+        }
+        for way, subjects in speeds.items()
+    }
+    return {"shares": shares, "goals": [{**goal._asdict(), "met": goal.met} for goal in goals]}
 
 
 if __name__ == "__main__":
