@@ -50,7 +50,8 @@ def _panel(name: str, rows: Sequence[Result], cost: str) -> Iterator[str]:
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if row.is_default else 4}"><title>{escape(title)}</title></circle>'
         if row.is_default or row.owner != "rung":
             anchor, shift = ("end", -8) if x > WIDTH * 0.6 else ("start", 8)
-            yield f'<text x="{x + shift:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">{escape(row.policy)}</text>'
+            height = y - 10 if row.is_default else y + 4  # above its point: the frontier is crowded
+            yield f'<text x="{x + shift:.1f}" y="{height:.1f}" text-anchor="{anchor}">{escape(row.policy)}</text>'
 
 
 class _Scale:
