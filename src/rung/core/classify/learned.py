@@ -80,7 +80,12 @@ def features_of(facts: Facts) -> list[str]:
 
 
 def opinion(facts: Facts, least: float = MIN_CONFIDENCE) -> Opinion | None:
-    """Return the model's opinion, or None if it is less confident than `least`."""
+    """Return the model's opinion, or None if it is less confident than `least`.
+
+    It has none about a model's answer, which may be a good one: a false alarm costs more there.
+    """
+    if facts.phase is Phase.RESULT:
+        return None
     return judge(_weights(), features_of(facts), least)
 
 
