@@ -138,7 +138,7 @@ def train(examples: list[Example]) -> learned.Weights:
             _step(weights, squares, bias, known, label)
     largest = max(abs(weight) for row in weights.values() for weight in row)
     scale = largest / LARGEST
-    table = {name: tuple(round(weight / scale) for weight in row) for name, row in weights.items()}
+    table = {name: learned.pack(round(weight / scale) for weight in row) for name, row in weights.items()}
     return learned.Weights(kinds, scale, tuple(round(value, 6) for value in bias), table)
 
 

@@ -11,14 +11,14 @@ import math
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from operator import add
+from struct import unpack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.classify.read_facts import read_facts
 from rung.core.domain.failures import TRANSIENT, Kind, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rung.core.classify.facts import Facts
     from rung.core.domain.failures import Evidence
@@ -36,6 +36,10 @@ _MAX_WORDS: Final = 120
 _MAX_WORD_CHARS: Final = 20
 _PIECE_CHARS: Final = 5  # of the beginning of a longer word, which stands for its other forms
 _REASONS: Final = 3
+_OFFSET: Final = 128  # makes a weight a byte
+_BYTES: Final = 4  # for a kind: hundreds of weights can be added
+_BITS: Final = 8 * _BYTES
+_LANE: Final = (1 << _BITS) - 1
 
 
 class Opinion(NamedTuple):
@@ -52,12 +56,21 @@ class Opinion(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """A trained model: a weight for each feature and kind, as a signed byte times `scale`."""
+    """A trained model: a weight for each feature and kind, from -128 to 127, times `scale`.
+
+    The weights of a feature are one integer with 32 bits for each kind, in which each weight is stored plus 128. So one
+    addition adds the weights of all kinds.
+    """
 
     kinds: tuple[Kind, ...]
     scale: float
     bias: tuple[float, ...]
-    features: Mapping[str, tuple[int, ...]]
+    features: Mapping[str, int]
+
+
+def pack(row: Iterable[int]) -> int:
+    """Return the weights of a feature as one integer."""
+    return sum(weight + _OFFSET << _BITS * at for at, weight in enumerate(row))
 
 
 def features_of(facts: Facts) -> list[str]:
@@ -110,17 +123,17 @@ def judge(weights: Weights, features: Sequence[str], least: float) -> Opinion | 
         least = max(least, MIN_CONFIDENCE_OF_LIMIT)
     if probabilities[best] < least or kind is Kind.UNKNOWN:
         return None
-    strongest = sorted(known, key=lambda feature: -weights.features[feature][best])
+    strongest = sorted(known, key=lambda feature: -(weights.features[feature] >> _BITS * best & _LANE))
     return Opinion(kind, probabilities[best], tuple(strongest[:_REASONS]))
 
 
 def _probabilities(weights: Weights, known: Sequence[str]) -> list[float]:
     """Return the probability of each kind. A long text counts as much as a short one."""
-    totals = [0] * len(weights.kinds)
-    for feature in known:
-        totals = list(map(add, totals, weights.features[feature]))
+    total = sum(map(weights.features.__getitem__, known))
+    totals = unpack(f"<{len(weights.kinds)}I", total.to_bytes(_BYTES * len(weights.kinds), "little"))
+    none = _OFFSET * len(known)
     share = weights.scale / math.sqrt(len(known))
-    scores = [total * share + bias for total, bias in zip(totals, weights.bias, strict=True)]
+    scores = [(each - none) * share + bias for each, bias in zip(totals, weights.bias, strict=True)]
     highest = max(scores)
     powers = [math.exp(score - highest) for score in scores]
     return [power / sum(powers) for power in powers]
@@ -137,8 +150,10 @@ def parse_weights(data: bytes) -> Weights:
     header, *names = text.decode().split("\n")
     head = json.loads(header)
     count = len(head["kinds"])
-    rows = memoryview(numbers).cast("b")
-    table = {name: tuple(rows[at * count : (at + 1) * count]) for at, name in enumerate(names)}
+    wide = bytearray(_BYTES * len(numbers))
+    wide[::_BYTES] = numbers
+    size = _BYTES * count
+    table = {name: int.from_bytes(wide[at * size : (at + 1) * size], "little") for at, name in enumerate(names)}
     return Weights(tuple(map(Kind, head["kinds"])), head["scale"], tuple(head["bias"]), table)
 
 
@@ -146,5 +161,6 @@ def weights_as_bytes(weights: Weights) -> bytes:
     """Return a model in the form that `parse_weights` reads; the same model always has the same bytes."""
     head = {"kinds": list(weights.kinds), "scale": weights.scale, "bias": list(weights.bias)}
     lines = [json.dumps(head, separators=(",", ":")), *weights.features]
-    numbers = b"".join(bytes(number & 0xFF for number in row) for row in weights.features.values())
+    size = _BYTES * len(weights.kinds)
+    numbers = b"".join(row.to_bytes(size, "little")[::_BYTES] for row in weights.features.values())
     return "\n".join(lines).encode() + b"\n\n" + numbers
