@@ -106,11 +106,22 @@ bench: $(VENV)/.ready  ## measure the overhead of a guarded call and of other li
 bench-concurrency: $(VENV)/.ready  ## compare lost calls and upstream load of 200 concurrent calls with other libraries
 	@$(BIN)/python -m bench.concurrency
 
+# Environments of the peers that a benchmark of the page of results needs.
+RESULTS := overhead concurrency gateway matrix incidents worlds corpus loops journal power-cuts fleet
+PEERS_OF_gateway := litellm portkey
+PEERS_OF_matrix := litellm portkey
+PEERS_OF_corpus := corpus
+PEERS_OF_fleet := temporal-server
+
+.PHONY: results
+results: $(VENV)/.ready $(foreach name,$(or $(NAME),$(RESULTS)),$(foreach peer,$(PEERS_OF_$(name)),$(VENV)/$(peer)/.ready))  ## run the benchmarks of docs/results.md, store their figures, and write the page; hours; NAME="overhead loops" selects, FILE=… is other data for corpus or worlds
+	@$(BIN)/python -m bench.results $(NAME) $(if $(FILE),--data $(FILE))
+
 bench-compare: $(VENV)/.ready  ## compare the quick benchmarks of this tree with BASE, as ratios; BENCHMARKS="overhead loops" selects
 	@$(BIN)/python scripts/compare_benchmarks.py $(or $(BASE),HEAD~1) $(BENCHMARKS)
 
-corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## measure the accuracy of the classifier and the loop detectors, compared with other tools
-	@PYTHONPATH=src $(VENV)/corpus/bin/python -m bench.corpus $(FILE) --speed
+corpus: $(VENV)/.ready $(VENV)/corpus/.ready  ## measure the accuracy of the classifier and the loop detectors, compared with other tools; FILE=… stores the figures of another file in docs/results
+	@$(if $(FILE),$(BIN)/python -m bench.results corpus --data $(FILE),PYTHONPATH=src $(VENV)/corpus/bin/python -m bench.corpus --speed)
 	@$(BIN)/python -m bench.loops $(TRAJECTORIES) --speed
 
 # LiteLLM needs an older openai than the SDK tests, so it has its own environment. Rung itself is found by its path.
@@ -292,8 +303,9 @@ wire: $(VENV)/.ready  ## generate the dashboard's types from the API
 constraints: $(VENV)/.ready  ## lock every environment with hashes, with uv; UPGRADE=--upgrade takes the newest versions
 	@$(BIN)/python scripts/write_constraints.py $(UPGRADE)
 
-docs: $(VENV)/.ready  ## generate the reference pages
+docs: $(VENV)/.ready  ## generate the reference pages, and the page of results from the stored figures
 	@$(BIN)/python scripts/write_docs.py
+	@$(BIN)/python -m bench.results --page
 
 clean:
 	rm -rf $(VENV) dist .lint .coverage* .mypy_cache .ruff_cache .import_linter_cache
