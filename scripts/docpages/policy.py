@@ -37,6 +37,11 @@ _OTHER_KEYS: dict[str, tuple[str, str]] = {
     "ladder": (f"{codes(LADDERS)}, or a table", "The ladder to use: a built-in one by name, or your own as a table."),
     "template": (codes(TEMPLATES), "Base values; every other key overrides one of them."),
     "retries": ("a whole number, 0 or more", "Number of tries on the retry rung."),
+    "entry": (
+        "a table: kind or group = rung",
+        "Entry rungs of single kinds; those of the ladder stay for the others.",
+    ),
+    "tries": ("a table: rung = a whole number, 0 or more", "Number of tries of single rungs."),
     "attempts": ("a whole number, 1 or more", "Cap on the attempts of one incident, including the first."),
     "seconds": ("seconds, 0 or more", "Cap on the seconds of one incident from its start, including waits."),
     "dollars": ("US dollars, 0 or more", "Cap on the US dollars of one incident, as reported by the attempts."),
@@ -176,7 +181,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
     explicit = {
         "ladder": code(base.ladder.name),
         "template": code(base.name),
-        "retries": _FROM_RUNG,
+        **dict.fromkeys(("retries", "entry", "tries"), _FROM_RUNG),
         "name": "name of the template",
         "retry": codes(kind for kind in type(next(iter(DEFAULT_RETRY))) if kind in DEFAULT_RETRY),
         "backoff": "see below",

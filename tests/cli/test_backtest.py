@@ -208,3 +208,97 @@ def test_misuse(path: Path, tmp_path: Path) -> None:
     assert isinstance(run(path, "--policy", str(tmp_path / "none.toml")).exception, ConfigError)
     assert "must be an age" in run(path, "--policy", "task", "--since", "soon").output
     assert "--policy" in run(path).output
+
+
+GAVE_UP = rung.AttemptError("cannot do it", finding="gave_up")
+
+
+def flat(path: Path, *arguments: str) -> str:
+    """The output on one line, however wide the terminal is."""
+    return " ".join(shown(path, *arguments).split())
+
+
+def nudges_in_vain(path: Path, count: int, project: str = "") -> None:
+    """Record incidents in which only the third try of the ladder, a new plan, helps."""
+    for n in range(count):
+        record(path, *[GAVE_UP] * (4 if n % 3 else 5), "done", at=NOW + n, project=project, models=["small", "large"])
+
+
+def test_suggest_says_when_there_is_too_little_data(path: Path) -> None:
+    """With few incidents nothing is suggested, and the number that is needed is told."""
+    nudges_in_vain(path, 12)
+    out = flat(path, "--suggest")
+    assert "12 incidents with a try of a rung; at least 30 are needed. No suggestion." in out
+    found = table(path, "--suggest")
+    assert (found["incidents"], found["needed"], found["enough"], found["toml"]) == (12, 30, False, "")
+
+
+def test_suggest_a_fragment_that_a_policy_file_can_have(path: Path, tmp_path: Path) -> None:
+    """The printed fragment is a policy file; a backtest of it tells what is known of it."""
+    nudges_in_vain(path, 36)
+    out = flat(path, "--suggest")
+    assert "36 incidents with a try of a rung, compared with task." in out
+    assert "entry of gave_up: replan (was nudge)" in out
+    assert "left out: 0 of 108 tries succeeded (0 to 3 %); the next rung: 24 of 36 tries succeeded" in out
+    assert "would have saved 108 attempts (103 to 108), " in out
+    assert "rests on 36 incidents" in out
+    assert "Rungs that were not tried have no data" in out
+    found = table(path, "--suggest")
+    assert found["toml"] == '[policy.entry]\ngave_up = "replan"\n'
+    assert found["toml"] in shown(path, "--suggest")
+    (change,) = found["changes"]
+    assert (change["setting"], change["key"], change["value"], change["project"]) == ("entry", "gave_up", "replan", "")
+    assert change["saving"]["dollars"]["expected"] == pytest.approx(27)
+    assert change["left_out"]["tried"] == 108
+    tried = table(path, "--policy", policy_file(tmp_path, found["toml"]))
+    assert tried["summary"]["unknown"] == 36  # other attempts than those recorded
+
+
+def test_suggest_for_a_project_a_file_and_a_time(path: Path, tmp_path: Path) -> None:
+    """The filters hold: a project gets a table of its own, and a policy file that has the change is left as it is."""
+    nudges_in_vain(path, 31, "shop")
+    found = table(path, "--suggest", "--project", "shop")
+    assert found["toml"] == '[projects.shop.entry]\ngave_up = "replan"\n'
+    assert table(path, "--suggest", "--project", "shop", "--since", "2030-01-01")["incidents"] == 0
+    changed = policy_file(tmp_path, found["toml"])
+    assert "No change is suggested" in flat(path, "--suggest", "--project", "shop", "--policy", changed)
+    assert table(path, "--suggest", "--policy", "call")["on_another_ladder"] == 31
+
+
+def test_suggest_on_another_ladder(path: Path) -> None:
+    """Without a policy the ladder of most incidents is compared, and the fragment names it; hopeless kinds are told."""
+    clock = FakeClock(NOW)
+    with open_journal(path) as journal:
+        for _ in range(33):
+            play = Script(*[BUSY] * 9)
+            rung.recover_sync(
+                play, "do it", policy=rung.policy("call", patience=0), journal=journal, clock=clock, retry_budget=None,
+                breakers=rung.BreakerRegistry(),
+            )  # fmt: skip
+    record(path, GAVE_UP, "done")
+    out = flat(path, "--suggest")
+    assert "33 incidents with a try of a rung, compared with call; 1 incident used another ladder." in out
+    assert '[policy] ladder = "call" [policy.tries] retry = 1' in out
+    assert "Never fixed: overloaded, 33 incidents, 99 attempts after it" in out
+
+
+def test_suggest_lists_what_it_cannot_read(path: Path) -> None:
+    """Incidents of a newer version are counted, and kinds with few incidents named."""
+    nudges_in_vain(path, 31)
+    other = record(path, BUSY, "done", at=NOW + 900)
+    broken = record(path, BUSY, "done", at=NOW + 901)
+    with open_journal(path) as journal:
+        journal.write(
+            partial(_execute, "UPDATE event SET body = '{}' WHERE incident = ?", broken), lambda _: False
+        ).result()
+    out = flat(path, "--suggest")
+    assert "1 incident could not be read." in out
+    assert "Too little data for overloaded (1 incident); at least 30 are needed." in out
+    assert other != broken
+
+
+def test_a_policy_or_a_suggestion_is_needed(path: Path) -> None:
+    """Without either there is nothing to try."""
+    done = run(path)
+    assert done.exit_code == 2
+    assert "Missing option '--policy' (or '--suggest')" in done.output

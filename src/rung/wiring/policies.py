@@ -146,10 +146,13 @@ class PolicyStore:
         }
 
 
+_LADDER_KEYS: Final = ("ladder", "retries", "entry", "tries")
+
+
 def _origin(key: str, layers: list[PolicyLayer]) -> str:
     short: str = key.removeprefix("budget.")
     for origin, flat in reversed(layers):
-        if key in flat or short in flat or (key == "ladder" and any(one in flat for one in ("ladder", "retries"))):
+        if key in flat or short in flat or (key == "ladder" and any(one in flat for one in _LADDER_KEYS)):
             return str(origin)
     return "preset"
 

@@ -193,6 +193,20 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(unattended="yes"), "policy.unattended", "yes"),
     (settings(checkpoints=0), "policy.checkpoints", 0),
     (settings(learn=0), "policy.learn", 0),
+    (settings(entry=[]), "policy.entry", []),
+    (settings(entry={"timeout": "jump"}), "policy.entry.timeout", "jump"),
+    (settings(entry={"timeout": 1}), "policy.entry.timeout", 1),
+    (settings(entry={"soup": "nudge"}), "policy.entry.soup", "soup"),
+    (settings(tries=3), "policy.tries", 3),
+    (settings(tries={"jump": 3}), "policy.tries.jump", 3),
+    (settings(tries={"nudge": -1}), "policy.tries.nudge", -1),
+    ({"projects": {"web": {"entry": {"timeout": "respawn"}}}}, "projects.web.entry.timeout", "respawn"),
+    ({"projects": {"web": {"tries": 1}}}, "projects.web.tries", 1),
+    (
+        {"projects": {"web": {"ladder": "pipeline"}}, "tools": {"bash": {"tries": {"replan": 1}}}},
+        "tools.bash.tries.replan",
+        1,
+    ),
     (settings(elide_text="no"), "policy.elide_text", "no"),
     (settings(resume_sessions="no"), "policy.resume_sessions", "no"),
     (settings(report=False), "policy.report", False),
@@ -334,7 +348,7 @@ def test_every_key() -> None:
         "elide_text": True,
         "resume_sessions": False,
     }
-    assert set(keys) == set(POLICY_KEYS) - {"budget"}
+    assert set(keys) == set(POLICY_KEYS) - {"budget", "entry", "tries"}
     base = preset("model", "conservative").with_tries(Action.RETRY, 5)
     assert parse_policy(keys) == base.replace(
         budget=Budget(attempts=8, seconds=90.5, dollars=2),
@@ -559,3 +573,37 @@ def test_upon_a_base() -> None:
         "nudge.test": "x",
         "nudge.path": "y",
     }
+
+
+def test_entries_and_tries_change_single_rungs_of_the_ladder() -> None:
+    """A policy changes the entry of a kind or a group, and the tries of a rung; the rest of the ladder stays."""
+    plain = policy("task")
+    changed = policy("task", entry={"result": "replan", "gave_up": "fallback"}, tries={"nudge": 1, "retry": 2})
+    assert changed.ladder.entry[Kind.GAVE_UP] == "fallback"
+    assert changed.ladder.entry[Kind.LOW_QUALITY] == changed.ladder.entry[Kind.TOOL_ERROR] == "replan"
+    assert changed.ladder.entry[Kind.TIMEOUT] == "retry"
+    assert [rung.tries for rung in changed.ladder.rungs[:3]] == [2, 1, 1]
+    assert changed.budget == plain.budget
+    assert [rung.name for rung in changed.ladder.rungs] == [rung.name for rung in plain.ladder.rungs]
+
+
+def test_a_template_keeps_entries_and_yields_to_tries() -> None:
+    """The tries of a policy override the template's; a template without those rungs still is one."""
+    assert policy("task", "aggressive", tries={"retry": 1}).retries == 1
+    assert policy("task", "off", entry={"gave_up": "replan"}, tries={"nudge": 1}).is_off
+
+
+def test_a_project_adds_entries_and_another_ladder_drops_them() -> None:
+    """Entries of a project are added to those of the file, and a project on another ladder has only its own."""
+    book = parse_policy_file(
+        {
+            "policy": {"entry": {"gave_up": "replan"}, "tries": {"nudge": 1}},
+            "projects": {
+                "web": {"entry": {"timeout": "nudge"}},
+                "app": {"ladder": "pipeline", "entry": {"gave_up": "ask"}},
+            },
+        }
+    )
+    web, app = book.policy_for("web").ladder, book.policy_for("app").ladder
+    assert (web.entry[Kind.GAVE_UP], web.entry[Kind.TIMEOUT], web.rungs[1].tries) == ("replan", "nudge", 1)
+    assert (app.name, app.entry[Kind.GAVE_UP], app.rungs[0].tries) == ("pipeline", "ask", 2)

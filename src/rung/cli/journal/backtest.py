@@ -31,7 +31,13 @@ class BacktestRow(NamedTuple):
 
 
 @click.command(short_help="Try another policy on recorded incidents.")
-@click.option("--policy", "policy_name", required=True, metavar="FILE|LADDER", help="Policy file or ladder to try.")
+@click.option(
+    "--policy",
+    "policy_name",
+    metavar="FILE|LADDER",
+    help="Policy file or ladder to try. With --suggest: the one to change (default: the ladder of most incidents).",
+)
+@click.option("--suggest", is_flag=True, help="Suggest a policy from the outcomes of the rungs in the journal.")
 @click.option(
     "--since",
     callback=parse_time,
@@ -45,13 +51,28 @@ class BacktestRow(NamedTuple):
 @journal_option
 @json_option
 def command(
-    *, policy_name: str, since: float | None, project: str | None, limit: int, journal_at: str | None, as_json: bool
+    *,
+    policy_name: str | None,
+    suggest: bool,
+    since: float | None,
+    project: str | None,
+    limit: int,
+    journal_at: str | None,
+    as_json: bool,
 ) -> None:
     """Show what another policy would have done with the incidents in the journal.
 
     Only closed incidents with a failure are replayed. The project tables of a policy file apply to the
     incidents of those projects.
+
+    With --suggest, the changes of a policy that would have paid: later entry rungs and fewer tries, with what they would
+    have saved, how sure that is, and a fragment for rung.toml.
     """
+    if suggest:
+        _suggest(policy_name, since, project, journal_at, as_json=as_json)
+        return
+    if policy_name is None:
+        raise click.UsageError("Missing option '--policy' (or '--suggest').")
     from rung.core.recovery.backtest import replay, summarize
     from rung.store.queries.incident_replay import ended_incidents
 
@@ -75,6 +96,21 @@ def command(
         click.secho("\nLimits of the backtest", bold=True)
         for text in LIMITATIONS:
             click.echo(paragraph(f"- {text}", indent=2, hang=2))
+
+
+def _suggest(
+    policy_name: str | None, since: float | None, project: str | None, journal_at: str | None, *, as_json: bool
+) -> None:
+    from rung.cli.journal.backtest_suggest import most_used_ladder, print_suggestion
+    from rung.core.recovery.rung_tries import tries_of
+    from rung.store.queries.incident_replay import ended_incidents
+
+    pick = None if policy_name is None else _policy_picker(policy_name)
+    unreadable: list[str] = []
+    with existing_journal(journal_at) as journal:
+        incidents = [tries_of(events) for events in ended_incidents(journal, unreadable, since=since, project=project)]
+    name = policy_name or most_used_ladder(incidents)
+    print_suggestion(incidents, name, pick or _policy_picker(name), unreadable, project=project, as_json=as_json)
 
 
 def _policy_picker(name: str) -> Callable[[str], Policy]:

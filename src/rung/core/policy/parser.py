@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.error_size import Size
 from rung.core.domain.errors import ConfigError
-from rung.core.domain.failures import GROUPS
+from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.frozen_dict import FrozenDict
 from rung.core.domain.ladder import Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
@@ -53,12 +53,7 @@ def parse_ladder(table: object, where: str = "ladder") -> Ladder:
         return Ladder(
             name=ANY_TEXT.read(source.get("name", "custom"), f"{where}.name"),
             rungs=rungs,
-            entry={
-                kind: ANY_TEXT.read(name, f"{where}.entry.{key}")
-                # Groups first, so that the entry of a kind overrides that of its group in any order.
-                for key, name in sorted(entry.items(), key=lambda item: item[0] not in tuple(GROUPS))
-                for kind in read_kinds(key, f"{where}.entry")
-            },
+            entry=_entries(entry, f"{where}.entry"),
             default_entry=ANY_TEXT.read(source.get("default_entry", rungs[0].name), f"{where}.default_entry"),
             loops=tuple(
                 (_REPEATS.read(key, f"{where}.loops.{key}"), ANY_TEXT.read(name, f"{where}.loops.{key}"))
@@ -73,6 +68,15 @@ def parse_ladder(table: object, where: str = "ladder") -> Ladder:
         )
     except ConfigError as error:
         raise error if error.key.startswith(where) else error.with_prefix(where) from None
+
+
+def _entries(table: Table, where: str) -> dict[Kind, str]:
+    """Return the entry rung of each kind. The entry of a kind overrides that of its group, in any order."""
+    return {
+        kind: ANY_TEXT.read(name, f"{where}.{key}")
+        for key, name in sorted(table.items(), key=lambda item: item[0] not in tuple(GROUPS))
+        for kind in read_kinds(key, where)
+    }
 
 
 _INTEGER: Final = Type("a whole number", lambda value: type(value) is int)
@@ -96,6 +100,8 @@ POLICY_KEYS: Final = (
     "ladder",
     "template",
     "retries",
+    "entry",
+    "tries",
     *_BUDGET_KEYS,
     *(each.name for each in declared_settings(Policy)),
 )
@@ -121,11 +127,28 @@ def parse_policy(table: object, where: str = "policy", base: Policy | None = Non
             if each.name in source
         }
         policy = policy.replace(**settings)
+        if "tries" in source:
+            policy = _with_tries(policy, source)
         if "retries" in source:
             policy = _with_retries(policy, WHOLE.read(source["retries"], "retries"))
     except ConfigError as error:
         raise error.with_prefix(where) from None
     return policy
+
+
+def _with_entry(ladder: Ladder, source: Table) -> Ladder:
+    """Return the ladder with the entry rungs of `entry` and with the names of `tries` checked."""
+    check_keys(read_table(source.get("tries", {}), "tries"), [rung.name for rung in ladder.rungs], "tries")
+    if "entry" not in source:
+        return ladder
+    return replace(ladder, entry={**ladder.entry, **_entries(read_table(source["entry"], "entry"), "entry")})
+
+
+def _with_tries(policy: Policy, source: Table) -> Policy:
+    """Return the policy with the number of tries of single rungs. Rungs that the template removed stay removed."""
+    tries = {name: WHOLE.read(value, f"tries.{name}") for name, value in source["tries"].items()}
+    rungs = tuple(replace(rung, tries=tries.get(rung.name, rung.tries)) for rung in policy.ladder.rungs)
+    return policy.replace(ladder=replace(policy.ladder, rungs=rungs))
 
 
 def _with_retries(policy: Policy, retries: int) -> Policy:
@@ -219,22 +242,51 @@ def parse_policy_file(table: object, limits: Table | None = None) -> PolicyBook:
         rules=_user_rules(source.get("rules", [])),
         limits=limits,
     )
-    for section, tables in (("projects", book.projects), ("tools", book.tools)):
-        for name, overrides in tables.items():
-            parse_policy(overrides, f"{section}.{name}")  # valid alone implies valid as an override
+    _check_overrides(book)
     return replace(book, default=book.limit(book.default))
 
 
+_OF_LADDER: Final = ("entry", "tries")  # settings that name rungs of the ladder
+_MERGED: Final = ("backoff", "budget", "stalls", "prompts", *_OF_LADDER)
+
+
+def _check_overrides(book: PolicyBook) -> None:
+    """Check the tables of projects and tools: entries and tries with the ladder that they apply to, the rest alone."""
+    bases = [book.settings]
+    for name, overrides in book.projects.items():
+        _check_override(overrides, f"projects.{name}", [book.settings])
+        bases.append(merge_tables(book.settings, overrides))
+    for name, overrides in book.tools.items():
+        _check_override(overrides, f"tools.{name}", bases)
+
+
+def _check_override(overrides: Table, where: str, bases: list[Table]) -> None:
+    parse_policy({key: value for key, value in overrides.items() if key not in _OF_LADDER}, where)
+    settings: Table = {key: read_table(overrides[key], f"{where}.{key}") for key in _OF_LADDER if key in overrides}
+    if not settings:
+        return
+    if where.startswith("projects") and "ladder" in overrides:
+        settings["ladder"] = overrides["ladder"]  # a tool's failure stays on the ladder of its incident
+    for base in bases:
+        ladder = merge_tables(base, settings).get("ladder", "task")
+        parse_policy({"ladder": ladder, **settings}, where)
+
+
 def merge_tables(*tables: Table) -> Table:
-    """Merge policy tables: later keys override earlier ones; `backoff`, `budget`, `stalls` and `prompts` are merged key by key."""
+    """Merge policy tables: later keys override earlier ones; the tables in `_MERGED` are merged key by key.
+
+    Entries and tries belong to a ladder: a table with another ladder drops those before it.
+    """
     merged: Table = {}
     for table in tables:
+        if "ladder" in table:
+            merged = {key: value for key, value in merged.items() if key not in _OF_LADDER}
         caps = {key: table[key] for key in _BUDGET_KEYS if key in table}
         settings = {key: value for key, value in table.items() if key not in caps}
         if caps:
             settings["budget"] = {**_as_table(settings.get("budget", {})), **caps}
         for key, value in settings.items():
-            is_nested = key in ("backoff", "budget", "stalls", "prompts") and key in merged
+            is_nested = key in _MERGED and key in merged
             merged[key] = {**_as_table(merged[key]), **_as_table(value)} if is_nested else value
     return merged
 
@@ -251,9 +303,11 @@ def _base_policy(source: Table, base: Policy | None) -> Policy:
     if template not in tuple(TEMPLATES):
         raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
     if base is None:
-        return preset("task" if ladder is None else ladder, template)
+        named = preset("task" if ladder is None else ladder).ladder
+        return preset(_with_entry(named, source), template)
     if ladder is not None:
         base = base.replace(ladder=preset(ladder).ladder)
+    base = base.replace(ladder=_with_entry(base.ladder, source))
     return TEMPLATES[template](base).replace(name=template) if "template" in source else base
 
 
