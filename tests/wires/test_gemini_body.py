@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rung.core.conversation.compaction import compact_messages
@@ -63,7 +63,15 @@ def turns(draw: st.DrawFn) -> list[dict[str, Any]]:
     return contents
 
 
+NAMELESS = [
+    {"role": "user", "parts": [{"text": "a"}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"": ""}}}]},
+]
+
+
 @given(turns())
+@example(NAMELESS)
 def test_contents_survive_their_form_as_messages(contents: list[dict[str, Any]]) -> None:
     """A history that is read as messages and written again is the same, with and without ids of calls."""
     assert to_contents(to_messages(contents)) == contents

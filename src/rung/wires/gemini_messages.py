@@ -154,7 +154,7 @@ def _id(call_id: object) -> Body:
 
 def _response(block: Mapping[str, Any]) -> Body:
     content, name = block.get("content"), block.get("field")
-    if name:
+    if name is not None:  # an empty name is a name
         return {str(name): content}
     whole = json_object(content)
     return whole or ({} if content == "{}" else {"error" if block.get("is_error") else "output": content})
