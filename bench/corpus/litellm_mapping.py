@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from importlib import import_module
@@ -55,6 +56,7 @@ _KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "AuthenticationError": (Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS),
     "BadGatewayError": (Kind.SERVER_ERROR,),
     "BadRequestError": (Kind.INVALID_REQUEST, Kind.CONFIGURATION),
+    "BudgetExceededError": (Kind.QUOTA_EXHAUSTED, Kind.BUDGET_EXHAUSTED),
     "ContentPolicyViolationError": (Kind.CONTENT_FILTER,),
     "ContextWindowExceededError": (Kind.CONTEXT_LIMIT,),
     "InternalServerError": (Kind.SERVER_ERROR, Kind.OVERLOADED),  # also raised for Anthropic's 529
@@ -74,6 +76,19 @@ _KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
 def _load(module: str) -> Any:
     """Import a module that may be missing where types are checked."""
     return import_module(module)
+
+
+def own_error(own: Any, text: str, provider: str, status: int | None) -> Exception:
+    """Return an error of one of LiteLLM's own classes, with the facts that its constructor takes."""
+    facts: dict[str, Any] = {"message": text, "llm_provider": provider, "model": "model"}
+    facts |= {"current_cost": 0.0, "max_budget": 0.0}  # BudgetExceededError has no model, but these
+    if own.__name__ == "APIError":
+        facts["status_code"] = status or 500
+    if own.__name__ in ("PermissionDeniedError", "UnprocessableEntityError"):
+        facts["response"] = _load("httpx").Response(status or own.status_code)
+    taken = inspect.signature(own).parameters
+    error: Exception = own(**{name: value for name, value in facts.items() if name in taken})
+    return error
 
 
 class LiteLLM:
@@ -101,7 +116,7 @@ class LiteLLM:
         raised = seen.get("exception_type") or ""
         own = self._own_class(raised)
         if own is not None:
-            return self._own_error(own, _text(seen), provider, seen.get("status")), provider
+            return own_error(own, _text(seen), provider, seen.get("status")), provider
         class_name = raised.rpartition(".")[2] or "APIError"
         status = seen.get("status") or _STATUS_OF_CLASS.get(class_name)
         if status is None:
@@ -137,16 +152,6 @@ class LiteLLM:
         if package.partition(".")[0] != "litellm":
             return None
         return getattr(self._litellm, class_name, None)
-
-    @staticmethod
-    def _own_error(own: Any, text: str, provider: str, status: int | None) -> Exception:
-        facts: dict[str, Any] = {"message": text, "llm_provider": provider, "model": "model"}
-        if own.__name__ == "APIError":
-            facts["status_code"] = status or 500
-        if own.__name__ in ("PermissionDeniedError", "UnprocessableEntityError"):
-            facts["response"] = _load("httpx").Response(status or own.status_code)
-        error: Exception = own(**facts)
-        return error
 
     def _http_error(self, status: int, seen: dict[str, Any]) -> Exception:
         headers = {name: str(value) for name, value in (seen.get("headers") or {}).items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.corpus.litellm_mapping import own_error
 
 ROOT = Path(__file__).parents[2]
 
@@ -215,3 +216,23 @@ def test_needs_without_rows(tmp_path: Path) -> None:
     done = corpus(written(tmp_path / "rows.jsonl", OBVIOUS[3:]), "--who", "rung", "--need", "strict=1")
     assert done.returncode == 1
     assert "no http+exception rows" in done.stderr
+
+
+class BudgetExceededError(Exception):
+    """As LiteLLM declares it: without a model, with two amounts."""
+
+    def __init__(self, current_cost: float, max_budget: float, message: str | None = None) -> None:
+        super().__init__(message, current_cost, max_budget)
+
+
+class APIError(Exception):
+    """As LiteLLM declares it: with a status."""
+
+    def __init__(self, status_code: int, message: str, llm_provider: str, model: str) -> None:
+        super().__init__(status_code, message, llm_provider, model)
+
+
+def test_errors_of_litellm_are_made_with_what_their_classes_take() -> None:
+    """Rows that name one of LiteLLM's classes become an error of it, whatever its constructor takes."""
+    assert own_error(BudgetExceededError, "spent", "openai", 400).args == ("spent", 0.0, 0.0)
+    assert own_error(APIError, "down", "openai", None).args == (500, "down", "openai", "model")
