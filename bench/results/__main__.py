@@ -40,13 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in found:
             print(f"{path}: outdated; run `make docs`", file=sys.stderr)
         return int(bool(found))
-    is_complete = options.page or run_all(options)
-    write(options.docs)
-    return int(not is_complete)
+    if options.page:
+        write(options.docs)
+        return 0
+    return int(not run_all(options))
 
 
 def run_all(options: argparse.Namespace) -> bool:
-    """Run benchmarks one after the other, and store the figures of each at once; return whether all gave figures."""
+    """Run benchmarks one after the other; store the figures and write the page after each. Return whether all gave figures."""
     folder = options.docs / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     is_complete = True
@@ -60,6 +61,7 @@ def run_all(options: argparse.Namespace) -> bool:
                 is_complete = False
                 continue
             (folder / f"{one.name}.json").write_text(record.text(), encoding="utf-8", newline="\n")
+            write(options.docs)
     return is_complete
 
 
