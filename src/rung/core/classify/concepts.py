@@ -79,7 +79,7 @@ CONCEPTS: Final = {
     ),
     "used up": (
         "insufficient, not enough, not sufficient, exhausted, depleted, ran out, run out, used up, exceeded, exceed, reached, negative, zero, no remaining, none left, overdue,"
-        " in arrears, frozen, suspended, paused, unpaid, required, lacks, out of, past due, too low, low balance, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
+        " in arrears, frozen, suspended, paused, unpaid, required, lacks, out of, past due, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
         " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, insuficiente, agotado, is not enough"
     ),
     "absent": (
@@ -106,7 +106,7 @@ CONCEPTS: Final = {
     ),
     "busy": (
         "busy, overloaded, overload, saturated, capacity, high demand, high load, heavy load, congested, loading, warming up, queue full, queue is full, too many requests, high traffic,"
-        " unable to start processing, starting up, not ready, request limit reached, no instances, scaling, 负载, 饱和, 繁忙, 过载, 忙, 拥挤, 混雑, 혼잡, ausgelastet, surchargé, saturado, перегружен"
+        " unable to start processing, unable to handle the request, starting up, not ready, request limit reached, no instances, 没有可用, 无可用, scaling, 负载, 饱和, 繁忙, 过载, 忙, 拥挤, 混雑, 혼잡, ausgelastet, surchargé, saturado, перегружен"
     ),
     "down": (
         "maintenance, outage, degraded, disruption, is down, unavailable, will return soon, be back, incident, shutdown, shutting down, temporarily offline, not responding, unreachable,"
@@ -141,7 +141,8 @@ CONCEPTS: Final = {
     "transfer": "transfer, download, upload, response, read, incompleteread, body, stream",
     "link": "connection, connect, dial tcp, lookup, resolve, resolving, socket, network, tls, ssl, handshake, reply from server, wrong version number, dns",
     "no answer": "no such host, empty reply, unreachable, server misbehaving, wrong version number, no response, verify failed, self signed, terminated, lost",
-    "json text": "json, json parse, json term, yaml, toml, xml",
+    "json text": "json, json parse, json term",
+    "config file": "package json, cargo toml, pyproject toml, yaml, tsconfig json, docker compose, toml, manifest",
     "option": (
         "option, options, argument, arguments, keyword argument, flag, parameter, parameters, script, manifest, edition, subcommand, variable, tty, setting, toolchain, input file, action"
     ),

@@ -47,6 +47,8 @@ def _read_call(facts: Facts, text: str) -> None:
         facts.status = status_in(head)
         if not facts.exception_names or facts.exception_names <= _WRAPPER_CLASSES:
             facts.exception_names.update(classes_in(head))
+    if "rror occurred (" in text and (named := _AWS_CODE.search(text)):
+        facts.codes.add(named[1].lower())
     is_answer = facts.phase is Phase.RESULT and _read_answer(facts, text)
     if messages:
         message = messages[0] if len(messages) == 1 else "\n".join(dict.fromkeys(messages))  # some SDKs repeat the body

@@ -41,7 +41,7 @@ STOP_REASONS: Final = (
             "maximum output tokens/length * reached/exceeded",
             "output token limit * reached/exceeded",
             "exceeded the * output tokens",
-            "response/answer/output was truncated/cut", "response/answer/output truncated",
+            "response/answer/output was truncated/cut", "response/answer/output truncated", "reason max output tokens", "max tokens reached before",
         ),
     ),
     ClassifyRule(
@@ -116,7 +116,7 @@ STOP_REASONS: Final = (
         exception=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior"),
         message_has=(
             "could not parse llm/model/tool", "failed to parse tool call", "failed to call a function",
-            "tool call validation failed", "failed to generate json", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
+            "tool call validation failed", "model produced invalid", "failed to generate json", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
         ),
     ),
 )  # fmt: skip
@@ -291,7 +291,7 @@ ACCESS: Final = (
         output_has=(
             "unable to locate credentials", "could not be found in the keychain", "missing credentials please pass",
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
-            "api key client option must be set", "gh auth login", "gcloud auth login", "active account selected", "no password supplied", "not logged in", "default credentials were not found",
+            "api key client option must be set", "gh auth login", "gcloud auth login", "active account selected", "to be logged in", "need auth", "requires auth", "interactive login", "could not read username", "no password supplied", "not logged in", "default credentials were not found",
         ),
         except_if=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
@@ -337,7 +337,7 @@ ACCESS: Final = (
         why="The server does not accept this key or login.",
         example=Evidence(text="git@host: Permission denied (publickey).", phase=Phase.TOOL, exit_code=128),
         output_has=(
-            "permission denied publickey", "authentication failed for", "could not read username", "could not read password",
+            "permission denied publickey", "authentication failed for", "could not read password",
             "invalid username or password/token", "invalid credentials", "aws access key id you provided does not exist",
             "login incorrect", "to provide credentials", "password authentication failed", "access denied for user", "bad credentials", "e401",
             "401 unauthorized", "http 401", "returned 401", "host key verification failed", "invalidaccesskeyid", "expiredtoken",
@@ -363,7 +363,7 @@ ACCESS: Final = (
             "is not a supported model", "try pulling it first", "no endpoints found", "no allowed providers", "deployment * does not exist",
             "not allowed to * model", "not have access to * model", "not allowed to access model", "model identifier is invalid",
             "does not have access to model", "no available channel for model", "reached the end of its life", "publisher model * not found",
-            "^model claude/gpt/gemini/o1/o3/o4/llama/mistral/deepseek/qwen/grok/command/nova/kimi/glm", "model id is invalid", "is not available on your plan",
+            "^model claude/gpt/gemini/o1/o3/o4/llama/mistral/deepseek/qwen/grok/command/nova/kimi/glm", "model id is invalid", "is not available on your plan", "model requires * subscription",
             "requested model", "specified model", "must be verified to", "unable to access * model", "models * not found", "legacy * model", "model version * not found/supported/available",
         ),
         except_if=("does not support", "doesnt support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
@@ -438,7 +438,7 @@ AVAILABILITY: Final = (
         output_has=(
             "database is locked", "database table is locked", "another git process", "index lock file exists", "could not get lock",
             "unable to acquire the * lock", "resource busy", "text file busy", "waiting for cache lock", "another process * running/using",
-            "device or resource busy", "ebusy", "being used by another process", "lock held by", "deadlock detected", "could not obtain lock",
+            "device or resource busy", "ebusy", "being used by another process", "lock held by", "deadlock detected", "could not obtain lock", "another operation * in progress",
         ),
         except_if=("permission denied",),
     ),
@@ -476,7 +476,7 @@ AVAILABILITY: Final = (
             "stream ended before/without/unexpectedly", "error decoding response body", "response ended prematurely", "incompleteread",
             "connection broken", "stream error", "premature close", "stream was interrupted", "stream interrupted", "stream terminated",
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
-            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "closed mid response", "^typeerror terminated", "^terminated$",
+            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "closed mid response", "error occurred during streaming", "rst stream", "connection closed at byte", "^typeerror terminated", "^terminated$",
         ),
         except_if=(
             "error sending request",  # then it never began
@@ -549,7 +549,9 @@ AVAILABILITY: Final = (
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
             "proxyconnect tcp", "tunnel connection failed", "error sending request", "host is down", "connection unexpectedly closed", "err internet disconnected",
         ),
-        except_if=("failed fatal", "no password supplied", "timeout expired"),  # the connection was made, or its end is explained
+        except_if=(
+            "failed fatal", "no password supplied", "timeout expired", "read timed out", "timeout exceeded while awaiting", "error responses", "connection closed at byte",
+        ),  # the connection was made, or its end is explained
         status=NON_GATEWAY_STATUSES,  # a gateway's own status says more than why it could not reach the next one
     ),
     ClassifyRule(
@@ -595,7 +597,7 @@ REQUEST: Final = (
         example=Evidence(status=400, text="m-2:latest does not support tools"),
         message_has=(
             "does not support tools", "doesnt support tools", "does not support tool/function use/calling/calls",
-            "provider not provided", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
+            "provider not provided", "url error", "must specify a region", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
         ),
     ),
     ClassifyRule(

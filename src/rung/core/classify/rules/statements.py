@@ -131,6 +131,7 @@ STATEMENTS: Final = (
         example=Evidence(text="We have a temporary service disruption"),
         says=("service, down",),
         phase=CALLS,
+        status=(None, 200, 400, 403, 404, 500, 502),  # 503 means overload, also where a proxy's page says "unavailable"
     ),
     ClassifyRule(
         id="says-no-connection",
@@ -251,7 +252,7 @@ TOOL_STATEMENTS: Final = (
         retryable=True,
         why="The output says that a JSON text cannot be parsed.",
         example=Evidence(text="parse error: Unfinished JSON term", phase=Phase.TOOL, exit_code=4),
-        says=("json text, unparsable, !setting",),
+        says=("json text, unparsable, !setting, !config file",),
         phase=_TOOL,
     ),
     ClassifyRule(
@@ -259,7 +260,7 @@ TOOL_STATEMENTS: Final = (
         kind=Kind.CONFIGURATION,
         why="The output says that an option, an argument or a setting is wrong.",
         example=Evidence(text="error: option `depth' expects a number", phase=Phase.TOOL, exit_code=129),
-        says=("option, must", "setting, wrong setup"),
+        says=("option, must", "setting, wrong setup", "config file, unparsable"),
         phase=_TOOL,
     ),
 )
