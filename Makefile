@@ -214,6 +214,7 @@ SURVIVAL_OPTIONS = $(foreach name,parts clients faults columns,$(if $($(shell ec
 .PHONY: survival
 survival: $(VENV)/.ready $(VENV)/litellm/.ready $(foreach name,$(or $(CLIENTS),$(PYTHON_CLIENTS) $(NODE_CLIENTS)),$(VENV)/clients/$(name)/.ready)  ## test real clients with all faults and overloads: no gateway, Rung, LiteLLM, in one table; continues where it stopped; hours; PARTS=, CLIENTS=, FAULTS=, COLUMNS= select, SURVIVAL=--report only writes
 	@$(BIN)/python -m bench.survival $(SURVIVAL_OPTIONS) $(SURVIVAL)
+	@$(BIN)/python -m bench.results --page
 
 cli-matrix:  ## test Claude Code and Codex while every second request fails: a part of `make survival`
 	@$(MAKE) --no-print-directory survival PARTS=repeated CLIENTS="claude-code codex"
