@@ -15,6 +15,7 @@ from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.domain.settings_schema import REQUIRED, declared_settings
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
+from rung.core.policy.learn_settings import LearnSettings
 from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
 from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
 from rung.core.policy.presets import LADDERS
@@ -118,6 +119,9 @@ def pages() -> dict[str, str]:
         "### `stalls`",
         doc(StallLimits),
         table(("key", "default"), _defaults(StallLimits)),
+        "### `learn`",
+        doc(LearnSettings),
+        table(("key", "default"), _defaults(LearnSettings)),
         "### `models`",
         doc(Model),
         _keys(Model),

@@ -72,6 +72,15 @@ going_on = st.one_of(
     st.builds(ev.Changed, at, requests, texts, st.lists(texts, max_size=2).map(tuple), texts),
     st.builds(ev.Abandoned, at, st.integers(0, 5), texts, texts),
     st.builds(ev.Hinted, at, st.integers(0, 5), texts),
+    st.builds(
+        ev.Learned,
+        at,
+        texts,
+        st.lists(
+            st.builds(ev.LearnedSkip, st.integers(0, 5), st.integers(1, 3), st.integers(0, 5), texts), max_size=2
+        ).map(tuple),
+        st.booleans(),
+    ),
     st.builds(ev.Answered, at, texts),
     st.builds(ev.Ordered, at, st.sampled_from(["retry", "cancel"]), texts, texts, texts),
     st.builds(ev.Skipped, at, st.integers(0, 5), texts),

@@ -79,7 +79,15 @@ def _next_attempt(retry: ev.Repeat, incident: Incident, policy: Policy) -> str:
     return f"attempt {following} of {last if cap is None else min(last, cap + incident.probes)}"
 
 
-_NOT_PRINTED: Final = (ev.Opened, ev.Changed, ev.Hinted, ev.StepCompleted, ev.AgentSessionOpened, ev.CheckpointTaken)
+_NOT_PRINTED: Final = (
+    ev.Opened,
+    ev.Changed,
+    ev.Hinted,
+    ev.Learned,
+    ev.StepCompleted,
+    ev.AgentSessionOpened,
+    ev.CheckpointTaken,
+)
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rung.core.domain.verdict import Verdict
     from rung.core.policy.policy import Policy
     from rung.core.recovery.interventions import Intervention
+    from rung.core.recovery.learned_skips import RungCount
 
 # Offset from the monotonic clock to UTC, taken once: a UTC clock that never runs backwards.
 EPOCH: Final = time.time() - time.monotonic()
@@ -137,6 +138,15 @@ class AttemptHistory(Protocol):
 
 
 @runtime_checkable
+class RungStatistics(Protocol):
+    """Journal that counts how often each rung has helped."""
+
+    def rung_counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
+        """Return the tries of the ladder's rungs in the last `window` seconds. May block, and may be minutes old."""
+        ...
+
+
+@runtime_checkable
 class ProjectScope(Protocol):
     """Journal that belongs to a project."""
 
@@ -162,6 +172,7 @@ class JournalPorts(NamedTuple):
     remedies: Remedies | None = None
     history: AttemptHistory | None = None
     project: str = ""
+    statistics: RungStatistics | None = None
 
     @classmethod
     def of(cls, journal: EventLog | None) -> JournalPorts:
@@ -176,6 +187,7 @@ class JournalPorts(NamedTuple):
             journal if isinstance(journal, Remedies) else None,
             journal if isinstance(journal, AttemptHistory) else None,
             journal.project if isinstance(journal, ProjectScope) else "",
+            journal if isinstance(journal, RungStatistics) else None,
         )
 
 

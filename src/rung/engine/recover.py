@@ -310,6 +310,7 @@ def run_attributes(policy: Policy, ports: Ports, *, idempotent: bool) -> dict[st
         "back_pressure": journal.back_pressure,
         "interventions": journal.interventions,
         "remedies": journal.remedies,
+        "statistics": journal.statistics,
         "history": journal.history,
         "listeners": listeners,
         "has_observers": journal.log is not None or bool(listeners),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
     from rung.core.recovery.interventions import Intervention
+    from rung.core.recovery.learned_skips import RungCount
     from rung.store.backends.port import DurableFuture
     from rung.store.journal.journal import Journal
 
@@ -41,3 +42,7 @@ class ProjectJournal:
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Return the rung that resolved this failure before."""
         return self._journal.suggest_rung(project, failure)
+
+    def rung_counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
+        """Return how often the ladder's rungs helped."""
+        return self._journal.rung_counts(project, ladder, window, now)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
     from rung.core.recovery.interventions import Intervention
+    from rung.core.recovery.learned_skips import RungCount
     from rung.store.backends.port import BackendConnection, DurableFuture
     from rung.store.durable_runs import DurableRunStore
 
@@ -165,6 +166,10 @@ class DurableRunLease:
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Return the rung that resolved this failure before."""
         return self.runs.journal.suggest_rung(project, failure)
+
+    def rung_counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
+        """Return how often the ladder's rungs helped."""
+        return self.runs.journal.rung_counts(project, ladder, window, now)
 
     def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:
         """Return the durations of successful attempts at tasks of this incident's kind."""

@@ -59,7 +59,7 @@ def test_also_instead_of_a_repeat() -> None:
 def test_off_unless_asked_for() -> None:
     """A policy that does not learn passes a hint over; that is the default."""
     assert decided(2, learn=False).action is Action.NUDGE
-    assert not make("task").learn
+    assert not make("task").learn.enabled
     with pytest.raises(ConfigError, match="learn"):
         make("task", learn="yes")
 

@@ -17,6 +17,7 @@ from rung.core.domain.failures import GROUPS, NEVER_RETRYABLE, TRANSIENT, Kind
 from rung.core.domain.ladder import Action, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
+from rung.core.policy.learn_settings import LearnSettings
 from rung.core.policy.parser import POLICY_KEYS, parse_ladder, parse_policy, parse_policy_file, policy
 from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
 from rung.core.policy.presets import LADDERS
@@ -193,6 +194,12 @@ BAD: list[tuple[Any, str, Any]] = [
     (settings(unattended="yes"), "policy.unattended", "yes"),
     (settings(checkpoints=0), "policy.checkpoints", 0),
     (settings(learn=0), "policy.learn", 0),
+    (settings(learn={"enabled": 1}), "policy.learn.enabled", 1),
+    (settings(learn={"min_attempts": 4}), "policy.learn.min_attempts", 4),
+    (settings(learn={"explore": 0.6}), "policy.learn.explore", 0.6),
+    (settings(learn={"explore": "often"}), "policy.learn.explore", "often"),
+    (settings(learn={"window": 0}), "policy.learn.window", 0),
+    (settings(learn={"rate": 1}), "policy.learn.rate", 1),
     (settings(entry=[]), "policy.entry", []),
     (settings(entry={"timeout": "jump"}), "policy.entry.timeout", "jump"),
     (settings(entry={"timeout": 1}), "policy.entry.timeout", 1),
@@ -607,3 +614,13 @@ def test_a_project_adds_entries_and_another_ladder_drops_them() -> None:
     web, app = book.policy_for("web").ladder, book.policy_for("app").ladder
     assert (web.entry[Kind.GAVE_UP], web.entry[Kind.TIMEOUT], web.rungs[1].tries) == ("replan", "nudge", 1)
     assert (app.name, app.entry[Kind.GAVE_UP], app.rungs[0].tries) == ("pipeline", "ask", 2)
+
+
+def test_learn_is_a_table_with_a_short_form() -> None:
+    """`learn = true` is short for `enabled`; tables of projects are merged key by key with either form."""
+    assert policy("task", learn=True).learn == LearnSettings(enabled=True)
+    assert policy("task").replace(learn=True) == policy("task", learn={"enabled": True})
+    book = parse_policy_file({"policy": {"learn": True}, "projects": {"web": {"learn": {"explore": 0.0}}}})
+    assert book.policy_for("web").learn == LearnSettings(enabled=True, explore=0.0)
+    book = parse_policy_file({"policy": {"learn": {"window": 60}}, "projects": {"web": {"learn": True}}})
+    assert book.policy_for("web").learn == LearnSettings(enabled=True, window=60)

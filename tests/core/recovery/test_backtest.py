@@ -344,6 +344,7 @@ class Honest(World):
     """A world whose attempts are ended when their time is up, with a journal that remembers a rung."""
 
     hint = ""
+    journal: Remembering | None = None
 
     def attempt(self, request: rung.Request) -> str:
         run = CURRENT.get()
@@ -366,7 +367,7 @@ class Honest(World):
             breakers=rung.BreakerRegistry(),
             retry_budget=rung.RetryBudget(),
             ask=self.ask if self.answers else None,
-            journal=Remembering(self.hint),
+            journal=self.journal or Remembering(self.hint),
         )
 
 

@@ -27,7 +27,7 @@ def recorded(*script: Any, **settings: Any) -> list[ev.Event]:
         return play(request)
 
     policy = rung.policy("task", report="", backoff={"base": 1, "jitter": False}, **settings)
-    quiet = {"breakers": rung.BreakerRegistry(), "retry_budget": None, "jitter": lambda: 0.5}
+    quiet: dict[str, Any] = {"breakers": rung.BreakerRegistry(), "retry_budget": None, "jitter": lambda: 0.5}
     request = rung.Request(prompt="do it", model="small")
     return list(rung.recover_sync(attempt, request, policy=policy, clock=clock, **quiet).events)
 

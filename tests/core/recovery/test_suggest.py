@@ -16,6 +16,7 @@ from rung.core.policy.serializer import to_toml
 from rung.core.recovery.ladder_path import ladder_path
 from rung.core.recovery.rung_tries import RungTry, TriedIncident
 from rung.core.recovery.suggest import MIN_INCIDENTS, Suggestion, suggest
+from rung.core.recovery.try_estimates import Saving
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,8 +102,8 @@ def test_retries_that_never_helped() -> None:
     (change,) = found.changes
     assert (change.setting, change.key, change.value, change.was) == ("tries", "retry", 1, 3)
     assert [change.left_out, change.instead, change.sure] == [(0, 80), None, None]
-    assert change.saving.attempts == (80, 80, 80)
-    assert change.saving.recoveries_lost == (0, 0, 0)
+    assert change.saving.attempts == Saving(80, 80, 80)
+    assert change.saving.recoveries_lost == Saving(0, 0, 0)
     assert found.never_fixed == (("server_error", 40, 120),)
 
 

@@ -53,6 +53,8 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.Abandoned(1.0, 1, "plan: all\nat once", "a lock\nis held"), "abandoned", "cause: a lock"),
         (ev.Abandoned(1.0, 1, "plan: all"), "abandoned", "the approach"),
         (ev.Hinted(1.0, 1, "nudge worked"), "remembered", "nudge worked"),
+        (ev.Learned(1.0, "gave_up", (ev.LearnedSkip(1, 2, 2, "seldom"),)), "learned", "tries to leave out after gave_up"),
+        (ev.Learned(1.0, "gave_up", (), explored=True), "learned", "own order is taken"),
         (ev.Skipped(1.0, 1, "the same"), "skipped", "nudge: the same"),
         (ev.StepCompleted(1.0, "tests"), "step done", "tests"),
         (ev.AgentSessionOpened(1.0, "", "claude", "s-1"), "session", "new session s-1 of claude"),

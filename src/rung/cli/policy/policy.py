@@ -23,6 +23,7 @@ from rung.core.policy.serializer import policy_table, worst_case_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rung.core.policy.learn_settings import LearnSettings
     from rung.core.policy.policy import Model, Policy
     from rung.core.policy.stalls import StallLimits
 
@@ -155,7 +156,7 @@ def settings_text(policy: Policy) -> dict[str, str]:
         "prompts": ", ".join(policy.prompts) or "built-in",
         "resume_sessions": "yes: an agent goes on in its own session" if policy.resume_sessions else "no",
         "elide_text": "yes: long texts may be cut in their middle" if policy.elide_text else "no",
-        "learn": "yes: start at the rung that worked before" if policy.learn else "no",
+        "learn": _learn_text(policy.learn),
     }
 
 
@@ -166,6 +167,13 @@ def _stalls_text(stalls: StallLimits) -> str:
     return (
         f"no progress for {stalls.factor:g} times the slowest of {stalls.samples} or more similar attempts, {at_least}"
     )
+
+
+def _learn_text(learn: LearnSettings) -> str:
+    if not learn.enabled:
+        return "no"
+    since = f"of {learn.min_attempts} or more tries in {format_seconds(learn.window)}"
+    return f"yes: follow what helped before, {since}; {learn.explore:.0%} of incidents take the ladder's own order"
 
 
 def _model_text(model: Model) -> str:

@@ -26,12 +26,12 @@ CONCEPTS: Final = {
     ),
     "money": (
         "balance, account, inference limit, credit, credits, funds, fund, billing, payment, invoice, arrears, arrearage, prepaid, recharge, top up, topup, subscription, wallet,"
-        " spend, spending, prepayment, account balance, free tier, free quota, trial, plan, quota, preconsumedquota, allowance, resource pack, 余额, 欠费,"
+        " spend, spending, spending cap, prepayment, account balance, free tier, free quota, trial, plan, quota, preconsumedquota, allowance, resource pack, 余额, 欠费,"
         " 充值, 额度, 配额, 套餐, 账户, 残高, 잔액, 크레딧, guthaben, solde, saldo, баланс, средств, кредит, квота, лимит, kontingent"
     ),
-    "budget": "budget, max budget, spending cap, cost limit",
+    "budget": "budget, max budget",
     "credential": (
-        "api key, apikey, api keys, key, keys, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
+        "api key, apikey, api keys, access key, your key, the key, invalid key, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
         " authentication, authorization header, certificate, signature, session token, appid, api密钥, 密钥, 令牌, 签名, 鉴权, ключ, api schlüssel, clé,"
         " clave, 認証, apiキー, 키, 인증, api 키"
     ),
@@ -60,6 +60,7 @@ CONCEPTS: Final = {
         "parameter, parameters, param, params, argument, arguments, field, fields, option, options, schema, property, level, effort, thinking, reasoning, temperature,"
         " search, content block, tool choice, beta, header, stream options, response format, 参数, 字段"
     ),
+    "thing": "user, item, items, entity, record, response, conversation, thread, session, collection, table, page, document, resource, file, object, row, status code",
     "memory": "memory, vram, gpu memory, ram, disk, disk space, storage, cuda, oom, kv cache, swap, file descriptors, heap, 内存, 显存, 磁盘, メモリ, 메모리, speicher, память",
     "reached": "reached, exceeded, maximum, max, exhausted",
     "turns": "iteration, iterations, turns, steps, rounds, max turns",
@@ -83,12 +84,14 @@ CONCEPTS: Final = {
         " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, insuficiente, agotado, is not enough"
     ),
     "absent": (
-        "not found, does not exist, doesnt exist, not exist, no such, unknown, cannot find, could not find, couldnt find, unable to find, not available,"
+        "not found, does not exist, doesnt exist, not exist, no such, unknown, cannot find, could not find, couldnt find, unable to find, could not resolve, not available,"
         " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, closed, fade out,"
         " faded out, no longer, end of life, no access, not have access, incorrect, invalid, wrong,"
         " not open, offline, not authorized, not yet available, not accessible, degraded, no endpoints, no available, no route, notfound, 不存在, 未找到, 找不到, 已下线, 下线, 未开通,"
         " 未激活, 无权限, 错误, 없는, 없습니다, 존재하지, 存在しません, 見つかりません, nicht gefunden, nicht verfügbar, introuvable, no existe, не найден, не найдена, не существует"
     ),
+    "unavailable": "unavailable, not available",
+    "gone": "not found, does not exist, doesnt exist, cannot be found, could not be found, no such, notfound",
     "unsupported": "not supported, unsupported, isnt supported, not permitted, not allowed, does not support, doesnt support, 不支持",
     "invalid": (
         "invalid, incorrect, wrong, malformed, bad, not valid, isnt valid, expired, revoked, rejected, mismatch, unrecognized, not recognized, disabled, deactivated, blocked, illegal,"
@@ -114,7 +117,7 @@ CONCEPTS: Final = {
     ),
     "sensitive": (
         "sensitive, inappropriate, policy, policies, safety, unsafe, harmful, risk, risky, moderation, flagged, filter, filtered, violate, violates, violation, violating, guardrail,"
-        " guidelines, prohibited, explicit, 敏感, 违规, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
+        " guidelines, prohibited, explicit, 敏感, 不安全, 违规, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
     ),
     "fails": (
         "failed, fail, failure, fails, refused, reset, closed, lost, disconnected, dropped, aborted, timed out, unable, cannot, could not, couldnt, error, issue, broken, terminated, unreachable, 失败,"

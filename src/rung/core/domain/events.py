@@ -164,6 +164,24 @@ class Hinted(NamedTuple):
     reason: str
 
 
+class LearnedSkip(NamedTuple):
+    """Tries that are left out: those of a rung from this number on. `instead`: the rung that succeeds more often."""
+
+    rung: int
+    number: int
+    instead: int
+    reason: str
+
+
+class Learned(NamedTuple):
+    """Recorded outcomes leave out tries after failures of this kind. `explored`: the ladder's own order is taken nevertheless."""
+
+    at: float
+    kind: str
+    skips: tuple[LearnedSkip, ...]
+    explored: bool = False
+
+
 class Decided(NamedTuple):
     """A decision was made; recorded before it is carried out."""
 
@@ -305,6 +323,7 @@ Event: TypeAlias = (
     | AttemptFailed
     | AttemptSucceeded
     | Hinted
+    | Learned
     | Decided
     | Unparked
     | Abandoned

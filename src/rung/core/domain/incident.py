@@ -86,6 +86,7 @@ class Incident:
     answer: str = ""
     checkpoints: Mapping[int, str] = _EMPTY
     hint: int = -1  # the rung that fixed the first failure before, according to the journal
+    learned: Mapping[str, tuple[ev.LearnedSkip, ...]] = _EMPTY  # by kind: tries that recorded outcomes leave out
 
     @classmethod
     def of(cls, events: Iterable[ev.Event]) -> Incident:
@@ -203,6 +204,9 @@ class Incident:
 
     def _hinted(self, event: ev.Hinted) -> None:
         self.hint = event.rung
+
+    def _learned(self, event: ev.Learned) -> None:
+        self.learned = {**self.learned, event.kind: () if event.explored else event.skips}
 
     def _decided(self, event: ev.Decided) -> None:
         decision = event.decision
@@ -379,6 +383,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
     ev.Hinted: Incident._hinted,  # noqa: SLF001
+    ev.Learned: Incident._learned,  # noqa: SLF001
     ev.Decided: Incident._decided,  # noqa: SLF001
     ev.Unparked: Incident._unparked,  # noqa: SLF001
     ev.Abandoned: Incident._abandoned,  # noqa: SLF001

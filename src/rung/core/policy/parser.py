@@ -113,7 +113,9 @@ def parse_policy(table: object, where: str = "policy", base: Policy | None = Non
     check_keys(source, POLICY_KEYS, where)
     try:
         policy = _base_policy(source, base)
-        for part in ("backoff", "budget", "stalls"):
+        if isinstance(source.get("learn"), bool):
+            source["learn"] = {"enabled": source["learn"]}
+        for part in ("backoff", "budget", "stalls", "learn"):
             if part in source:
                 source[part] = _override(getattr(policy, part), source[part], part)
         caps = {key: source[key] for key in _BUDGET_KEYS if key in source}
@@ -247,7 +249,7 @@ def parse_policy_file(table: object, limits: Table | None = None) -> PolicyBook:
 
 
 _OF_LADDER: Final = ("entry", "tries")  # settings that name rungs of the ladder
-_MERGED: Final = ("backoff", "budget", "stalls", "prompts", *_OF_LADDER)
+_MERGED: Final = ("backoff", "budget", "stalls", "learn", "prompts", *_OF_LADDER)
 
 
 def _check_overrides(book: PolicyBook) -> None:
@@ -292,6 +294,8 @@ def merge_tables(*tables: Table) -> Table:
 
 
 def _as_table(value: Any) -> Table:
+    if isinstance(value, bool):  # the short form of `learn`
+        return {"enabled": value}
     return dict(value) if isinstance(value, Mapping) else asdict(value)
 
 

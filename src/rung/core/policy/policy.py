@@ -32,6 +32,7 @@ from rung.core.domain.settings_schema import (
 )
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
+from rung.core.policy.learn_settings import LearnSettings
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.stalls import StallLimits
 from rung.core.policy.tool_settings import NO_TOOLS, ToolSettings
@@ -75,6 +76,10 @@ def _read_model(value: object, key: str) -> Model:
 def _part_type(part: type) -> Type:
     keys = ", ".join(f"`{each.name}`" for each in fields(part))
     return Type(f"a table: {keys}", lambda value: isinstance(value, part))
+
+
+def _is_learn(value: object) -> bool:
+    return isinstance(value, bool | LearnSettings)
 
 
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
@@ -187,12 +192,18 @@ class Policy:
         "limit is reported.",
         default=False,
     )
-    learn: bool = setting(
-        FLAG, "Enter at the rung that fixed this failure before, if a journal knows one.", default=False
+    learn: LearnSettings = setting(
+        Type("true or false, or a table: `enabled`, `min_attempts`, `explore`, `window`", _is_learn),
+        "Whether recoveries follow what helped before, by the journal: they enter at the rung that fixed this failure, and "
+        "leave out rungs that surely succeed less often than the next one.",
+        default_factory=LearnSettings,
     )
     tools: ToolSettings = NO_TOOLS
 
     def __post_init__(self) -> None:
+        learn: object = self.learn
+        if isinstance(learn, bool):
+            object.__setattr__(self, "learn", LearnSettings(enabled=learn))
         bad = sorted(self.retry & NEVER_RETRYABLE)
         if bad:
             raise ConfigError(

@@ -44,6 +44,7 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     table["backoff"] = asdict(policy.backoff)
     table["budget"] = asdict(policy.budget)
     table["stalls"] = asdict(policy.stalls)
+    table["learn"] = asdict(policy.learn)
     return {key: _plain(value) for key, value in table.items()}
 
 

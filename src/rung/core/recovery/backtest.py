@@ -37,7 +37,7 @@ LIMITATIONS: Final = (
     "Attempts that were never made have no result: after the first different decision, the outcome is known only if that decision ends the incident.",
     "Waits are random: all are counted at their mean.",
     "Open circuits, the shared retry budget, people's answers and prompt texts are taken as recorded.",
-    "A policy with `learn` might know other remedies: only recorded hints are used.",
+    "A policy with `learn` might know other remedies: only what was recorded as learned is used.",
 )
 
 
@@ -181,6 +181,8 @@ class _BacktestRun:
             event = event._replace(rung=self.incident.decision.rung)
         elif isinstance(event, ev.Hinted):
             event = event._replace(rung=self._rung_index(event.rung))
+        elif isinstance(event, ev.Learned):
+            event = event._replace(skips=tuple(map(self._rename, event.skips)))
         self.incident.fold(event._replace(at=now))
 
     def result(self, events: Sequence[ev.Event]) -> Counterfactual:
@@ -277,6 +279,10 @@ class _BacktestRun:
         """Return the index of the rung with the same name as the recorded one; -1 if the policy has none."""
         name = self.rungs[recorded] if recorded < len(self.rungs) else ""
         return next((index for index, rung in enumerate(self.policy.ladder.rungs) if rung.name == name), -1)
+
+    def _rename(self, skip: ev.LearnedSkip) -> ev.LearnedSkip:
+        """Return a learned skip with the policy's indexes of its rungs."""
+        return skip._replace(rung=self._rung_index(skip.rung), instead=self._rung_index(skip.instead))
 
     def _check_time_limit(self, event: ev.AttemptFailed | ev.AttemptSucceeded, now: float) -> None:
         """Add a doubt if the policy's time limit would have changed how this attempt ended."""

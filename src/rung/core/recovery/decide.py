@@ -7,7 +7,8 @@
    once. It is an attempt like any other, but no try of a rung.
 4. If the policy's number of retries before an escalation is reached, another model takes over (`escalate_after`).
 5. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
-   provided that the rung applies now and needs no approval.
+   provided that the rung applies now and needs no approval. A try that recorded outcomes leave out is skipped, provided
+   that the rung it yields to can be taken now, without approval. Learning only skips: it never adds or reorders.
 6. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
    are available again after every climb, as long as the current rung has time left.
 7. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
@@ -35,6 +36,7 @@ from rung.core.recovery.handover import (
     used_by_session,
 )
 from rung.core.recovery.key_switch import may_switch_key, switch_key
+from rung.core.recovery.learned_skips import skip_at
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
@@ -78,7 +80,12 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     decision = None
     if is_escalation_due(incident, policy):
         decision = _escalate(incident, failure, policy, entry, now)
-    if decision is None and policy.learn and entry < incident.hint < len(ladder.rungs) and incident.decision is None:
+    if (
+        decision is None
+        and policy.learn.enabled
+        and entry < incident.hint < len(ladder.rungs)
+        and incident.decision is None
+    ):
         decision = _from_hint(incident, failure, policy, now)
     return decision or _search(incident, failure, policy, entry, now, jitter)
 
@@ -99,6 +106,7 @@ def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, no
             tried = incident.retries.get(index, 0)
             wait = policy.backoff.wait(tried + 1, jitter, failure.retry_after)
             why_not = _why_not_retry(incident, failure, policy, rung, tried, wait, now)
+            why_not = why_not or _why_left_out(incident, failure, policy, index, now)
             if not why_not:
                 return Repeat(index, wait, failure.kind, tuple(skipped))
             skipped.append((index, why_not))
@@ -106,6 +114,11 @@ def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, no
             continue
         if index < floor:
             index = floor
+            continue
+        left_out = _why_left_out(incident, failure, policy, index, now)
+        if left_out:
+            skipped.append((index, left_out))
+            index += 1
             continue
         decision = _take_rung(incident, failure, policy, index, now, skipped, jitter)
         if isinstance(decision, Finish) and rung.action in HANDOVER_ACTIONS:
@@ -115,6 +128,20 @@ def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, no
             return decision
         index += 1
     return _finish(policy, _end_reason(incident, policy, failure, skipped), tuple(skipped))
+
+
+def _why_left_out(incident: Incident, failure: Failure, policy: Policy, index: int, now: float) -> str:
+    """Return why recorded outcomes leave out the next try of a rung; empty if they do not.
+
+    The rung that it yields to must be possible now, without approval: otherwise the ladder keeps its own order.
+    """
+    if not incident.learned or not policy.learn.enabled:
+        return ""
+    skip = skip_at(incident, failure, policy, index)
+    if skip is None:
+        return ""
+    instead = _take_rung(incident, failure, policy, skip.instead, now, [])
+    return skip.reason if isinstance(instead, Change | HandOver) else ""
 
 
 def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Decision | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ev.Abandoned
         | ev.Changed
         | ev.Hinted
+        | ev.Learned
         | ev.Skipped
         | ev.StepCompleted
         | ev.Answered
@@ -101,6 +102,14 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int, zone: tzinfo |
     return _describe_note(event, rungs)
 
 
+def _describe_learning(event: ev.Hinted | ev.Learned, rungs: Sequence[str]) -> EventText:
+    if isinstance(event, ev.Hinted):
+        return EventText("note", "remembered", event.reason)
+    own = "; the ladder's own order is taken, to measure them again" if event.explored else ""
+    skips = tuple(f"{_rung_name(skip.rung, rungs)} from try {skip.number}: {skip.reason}" for skip in event.skips)
+    return EventText("note", "learned", f"tries to leave out after {event.kind}{own}", skips)
+
+
 def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
     """Describe an event that is neither an attempt, a decision nor an end."""
     match event:
@@ -110,8 +119,8 @@ def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
         case ev.Changed(request=request, fields=fields, prompt=prompt):
             more = (f"recovery text: {first_line(request.recovery, 300)}",) if request.recovery else ()
             return EventText("note", "changed", f"{', '.join(fields)}{f' by prompt {prompt}' if prompt else ''}", more)
-        case ev.Hinted(reason=reason):
-            return EventText("note", "remembered", reason)
+        case ev.Hinted() | ev.Learned():
+            return _describe_learning(event, rungs)
         case ev.Skipped(rung=rung, reason=reason):
             return EventText("note", "skipped", f"{_rung_name(rung, rungs)}: {reason}")
         case ev.StepCompleted(step=step):

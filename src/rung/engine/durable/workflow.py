@@ -106,7 +106,7 @@ async def recover(
     )
     run.__dict__.update(attributes)
     # What a journal holds and the name of the process differ on a replay: neither may decide.
-    run.interventions = run.remedies = run.history = None
+    run.interventions = run.remedies = run.statistics = run.history = None
     run.terms = run.terms._replace(session=workflow.id if journal is not None else "")
     run.is_async = True
     run.open(request, workflow.now(), workflow.id)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Remedies,
         ResultValidator,
         RungHandler,
+        RungStatistics,
         ServiceWaits,
     )
     from rung.engine.session import Session
@@ -89,6 +90,7 @@ class RecoveryRun:
     back_pressure: BackPressure | None = None
     interventions: Interventions | None = None
     remedies: Remedies | None = None
+    statistics: RungStatistics | None = None
     history: AttemptHistory | None = None
     has_observers: bool = False  # there is a journal or a listener to publish to
     operator: Operator | None = None
@@ -282,8 +284,8 @@ class RecoveryRun:
 
     def decide(self, failure: Failure) -> ev.Decision:
         """Decide what to do about a failure, and append the decision."""
-        if self.policy.learn and self.incident.decision is None:
-            self._suggest_remedy(failure)
+        if self.policy.learn.enabled:
+            self._consult_journal(failure)
         now = self.clock.now()
         if self.session is None:
             return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
@@ -292,6 +294,28 @@ class RecoveryRun:
             if target is not None:
                 self.append(ev.SessionSwitched(now, *target))
             return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+
+    def _consult_journal(self, failure: Failure) -> None:
+        """Record what the journal knows about this failure: the rung that fixed it before, and tries to leave out."""
+        if self.incident.decision is None:
+            self._suggest_remedy(failure)
+        if self.statistics is not None and failure.kind.value not in self.incident.learned:
+            self._learn(self.statistics, failure)
+
+    def _learn(self, statistics: RungStatistics, failure: Failure) -> None:
+        """Record which tries recorded outcomes leave out after failures of this kind."""
+        from rung.core.recovery.learned_skips import explores, learned_skips
+
+        policy, now, first = self.policy, self.clock.now(), self.incident.first_request
+        try:
+            counts = statistics.rung_counts(self.terms.project, self.terms.ladder, policy.learn.window, now)
+            skips = learned_skips(counts, policy, failure.kind, first.model if first is not None else "")
+        except Exception as error:  # a failing lookup must not prevent the recovery
+            self.record_crash("statistics", error)
+            return
+        if skips:
+            explored = explores(self.incident.id, policy.learn.explore)
+            self.append(ev.Learned(now, failure.kind.value, skips, explored))
 
     def _suggest_remedy(self, failure: Failure) -> None:
         """Look up the rung that resolved this failure before, and record it as a hint."""

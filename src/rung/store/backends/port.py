@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.core.domain.failures import Failure
     from rung.core.recovery.interventions import Intervention
+    from rung.core.recovery.learned_skips import RungCount
     from rung.store.sealing import JournalKey
 
 Row = tuple[Any, ...]
@@ -100,6 +101,10 @@ class DurableEventLog(Database, Protocol):
 
     def suggest_rung(self, project: str, failure: Failure) -> str | None:
         """Return the rung that resolved this failure before."""
+        ...
+
+    def rung_counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
+        """Return how often the ladder's rungs helped."""
         ...
 
     def similar_durations(self, incident: str, model: str, agent: str) -> Sequence[float]:

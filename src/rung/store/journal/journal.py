@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.policy.policy import Policy
     from rung.core.recovery.interventions import Intervention
+    from rung.core.recovery.learned_skips import RungCount
     from rung.store.backends.port import BackendConnection, DurableFuture, Row, StoreBackend
     from rung.store.durable_runs import DurableRunStore
     from rung.store.mailbox import Mailbox, PendingQuestion
+    from rung.store.queries.rung_counts import RungCountCache
 
     T = TypeVar("T")
 
@@ -157,6 +159,16 @@ class Journal:
         from rung.store.queries import remedies
 
         return remedies.suggest_rung(self, project, failure)
+
+    @cached_property
+    def _rung_counts(self) -> RungCountCache:
+        from rung.store.queries.rung_counts import RungCountCache
+
+        return RungCountCache(self)
+
+    def rung_counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
+        """Return how often the ladder's rungs helped; the engine asks after a failure when the policy learns."""
+        return self._rung_counts.counts(project, ladder, window, now)
 
     def similar_durations(self, incident: str, model: str, agent: str) -> list[float]:
         """Return the durations of successful attempts at tasks of this incident's kind; the engine asks about a silent one."""

@@ -58,7 +58,7 @@ STOP_REASONS: Final = (
         example=Evidence(text='{"type": "result", "subtype": "error_max_turns"}', phase=Phase.RESULT),
         code=("error_max_turns", "max_turns"),
         exception=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
-        message_has=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "recursion limit of"),
+        message_has=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "max turns exceeded", "recursion limit of"),
     ),
     ClassifyRule(
         id="budget-spent",
@@ -293,7 +293,7 @@ ACCESS: Final = (
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
             "api key client option must be set", "gh auth login", "gcloud auth login", "active account selected", "to be logged in", "need auth", "requires auth", "interactive login", "could not read username", "no password supplied", "not logged in", "default credentials were not found",
         ),
-        except_if=("api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
+        except_if=("log in again", "could not be refreshed", "problem refreshing", "api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
     ClassifyRule(
         id="abroad",
@@ -301,7 +301,7 @@ ACCESS: Final = (
         why="The service is not available in this region or network; another key does not help.",
         example=Evidence(status=403, provider="openai", text="Country, region, or territory not supported"),
         code=("unsupported_country_region_territory",),
-        message_has=("country region or territory not supported", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
+        message_has=("country region or territory not supported", "unsupported countries", "supported countries", "location is not supported", "region is not supported", "virtual network firewall rules", "ip address * not allowed/authorized"),
     ),
     ClassifyRule(
         id="bad-key",
@@ -325,7 +325,7 @@ ACCESS: Final = (
             "token expired", "token is/has expired", "expired token", "invalid token/bearer/credentials/authentication",
             "oauth * not allowed", "oauth token", "not authenticated", "bad credentials", "could not validate credentials",
             "token * revoked/invalid", "key * revoked", "signature we calculated does not match",
-            "login/session expired", "please run login again", "access key id * does not exist", "organization has been disabled",
+            "login/session expired", "please run login again", "please log in again", "token could not be refreshed", "reauthentication failed", "access key id * does not exist", "organization has been disabled",
             "account * deactivated/suspended/disabled/banned", "request not allowed", "user not found", "密钥无效", "令牌无效",
             "unauthorized", "invalid authorization", "authorization header * invalid", "failed to authenticate", "proxy authentication required",
         ),
@@ -366,7 +366,7 @@ ACCESS: Final = (
             "^model claude/gpt/gemini/o1/o3/o4/llama/mistral/deepseek/qwen/grok/command/nova/kimi/glm", "model id is invalid", "is not available on your plan", "model requires * subscription",
             "requested model", "specified model", "must be verified to", "unable to access * model", "models * not found", "legacy * model", "model version * not found/supported/available",
         ),
-        except_if=("does not support", "doesnt support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
+        except_if=("does not support", "doesnt support", "endpoints found that support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
     ),
     ClassifyRule(
         id="model-named",
@@ -544,7 +544,7 @@ AVAILABILITY: Final = (
             "und err connect timeout", "socket hang up", "getaddrinfo", "name or service not known", "temporary failure in name resolution",
             "temporary failure resolving", "could not resolve host", "couldnt resolve host", "failed to resolve", "nodename nor servname",
             "network is unreachable", "network unreachable", "no route to host", "fetch failed", "server disconnected", "without sending a response",
-            "remote end closed connection", "max retries exceeded with url", "network error", "broken pipe", "socket closed", "dns lookup failed",
+            "remote end closed connection", "max retries exceeded with url", "network error", "dns resolution failed", "broken pipe", "socket closed", "dns lookup failed",
             "tls handshake", "ssl handshake", "ssl connect error", "unexpected eof while reading", "unable to access * could not resolve", "proxy error",
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
             "proxyconnect tcp", "tunnel connection failed", "error sending request", "host is down", "connection unexpectedly closed", "err internet disconnected",
@@ -833,7 +833,7 @@ EXCEPTION_CLASSES: Final = (
         why="The SDK's exception class for a resource that does not exist.",
         example=Evidence(exceptions=("litellm.NotFoundError",), text="no"),
         exception=("NotFoundError", "NotFound", "ResourceNotFoundException"),
-        code=("not_found", "not_found_error", "resourcenotfoundexception"),
+        code=("not_found", "not_found_error", "resourcenotfoundexception", "nosuchentity", "nosuchkey", "nosuchbucket"),
     ),
     ClassifyRule(
         id="class-request",

@@ -80,6 +80,15 @@ STATEMENTS: Final = (
         phase=CALLS,
     ),
     ClassifyRule(
+        id="says-model-unavailable",
+        kind=Kind.MODEL_UNAVAILABLE,
+        why="The message says that the model is not available, and the status that a retry does not help.",
+        example=Evidence(status=404, text="The model m-9 is unavailable for free"),
+        says=("model, unavailable, !busy, !prompt, !field",),
+        phase=CALLS,
+        status=(400, 404, 410, 422),
+    ),
+    ClassifyRule(
         id="says-bad-key",
         kind=Kind.AUTH_ERROR,
         why="The message says that a credential is not accepted.",
@@ -160,6 +169,15 @@ STATEMENTS: Final = (
         says=("answer, unparsable", "json error"),
         phase=CALLS,
         status=(None, 200, *range(500, 600)),
+    ),
+    ClassifyRule(
+        id="says-not-found",
+        kind=Kind.NOT_FOUND,
+        why="The message says that something the request names does not exist.",
+        example=Evidence(status=400, text="Item it_9 cannot be found"),
+        says=("thing, gone",),
+        phase=CALLS,
+        status=(None, 200, 400, 404),
     ),
     ClassifyRule(
         id="says-bad-setup",

@@ -118,7 +118,7 @@ TESTS: Final = (
         output_has=(
             "short test summary info", "failed * passed", "^failed failures", "failed errors", "tests * failed", "test result failed", "^fail test",
             "^fail", "failing", "examples * failure/failures", "tests failed", "test failed", "test suites * failed", "failures 1/2/3/4/5", "failed in",
-            "^failures$", "expect received", "for async tests and hooks", "expected * received", "found no collectors for", "errors during collection", "^not ok", "assertionerror expected", "there were test failures", "build failed * tests", "test timed out", "testtimeoutfailure",
+            "^failures$", "expect received", "for async tests and hooks", "expected * received", "found no collectors for", "errors during collection", "^not ok", "assertionerror expected", "there were test failures", "build failed * tests", "test timed out", "testtimeoutfailure", "failed tests",
         ),
         contains=("test", "spec", " passed", "failing", "expect("),
         except_if=("hook id", "nginx", "timed out and has been killed", "timed out after"),
@@ -181,7 +181,7 @@ TOOL_OUTPUT: Final = (
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
-            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "does not have authorization", "sandbox * deny", "hook error deny",
+            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "does not have authorization", "permission to use * denied", "sandbox * deny", "hook error deny",
         ),
         except_if=("exec format error",),
     ),
@@ -218,7 +218,7 @@ TOOL_OUTPUT: Final = (
         example=Evidence(text="usage: deploy [-h]\ndeploy: error: unrecognized arguments: -q", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
         output_has=(
-            "unrecognized arguments/argument/option", "option * is unknown", "unknown url type", "must specify a/an/the", "invalid requirement", "invalid maximum heap", "following arguments are required", "following required arguments", "invalid/unknown/illegal/unrecognised/bad option",
+            "unrecognized arguments/argument/option", "option * is unknown", "already exists", "no config file", "unknown url type", "must specify a/an/the", "invalid requirement", "invalid maximum heap", "following arguments are required", "following required arguments", "invalid/unknown/illegal/unrecognised/bad option",
             "no such option/command/subcommand", "unknown flag/argument/command/subcommand/parameter/tool/field/switch/shorthand", "unexpected argument",
             "invalid choice", "invalid int value", "invalid value for", "invalid argument for", "flag provided but not defined", "option requires an argument",
             "conflicting dependencies", "resolutionimpossible", "eresolve", "unsatisfiable", "libmambaunsatisfiableerror", "requirements conflict", "dependency conflict",
@@ -230,6 +230,7 @@ TOOL_OUTPUT: Final = (
             "not a valid tool", "tool * not found", "no tool named", "tool * does not exist", "input validation error", "requires a value", "environment variable * not set",
             "environment variable * is not set", "environment variable * required", "invalid syntax for option", "invalid tool parameters", "refusing to merge unrelated histories",
         ),
+        except_if=("command not found", "cannot find module"),
     ),
     ClassifyRule(
         id="test-import",
@@ -247,7 +248,7 @@ TOOL_OUTPUT: Final = (
         exit_code=(127,),
         exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
         output_has=(
-            "no such file or directory", "no such file", "or directory not found", "there is no package called", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
+            "no such file or directory", "no such file", "or directory not found", "there is no package called", "failed to find", "is not recognized as a name", "could not access", "cant locate", "unable to open database", "does the file exist", "template not found", "could not resolve to a", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
             "unable to locate package", "does not exist", "doesnt exist", "do not exist", "cannot find module", "module not found", "did not match any file", "did not match any files",
             "no such table", "no such column", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
             "no such container", "no such image", "no such service", "no such process", "no such directory", "cannot access", "file not found", "enoent", "e404", "404 not found",
