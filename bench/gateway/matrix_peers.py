@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rung.testing.provider import Lab
+    from tests.gateway.cells import Cell, Found
 
-from tests.gateway.cells import Cell, Found, measure
+    from rung.testing.provider import Lab
 
 RETRIES = 3
 START_SECONDS = 300.0  # on a loaded machine
@@ -90,6 +90,8 @@ class Peer:
         self.home.cleanup()
 
     def ask(self, cell: Cell) -> Found:
+        from tests.gateway.cells import measure  # imports every SDK, which other users of a peer do not need
+
         return measure(self.lab, f"http://127.0.0.1:{self.port}", cell, self.headers(cell))
 
 

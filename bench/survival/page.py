@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.clients.cells import DONE, PLAIN, UNMET
+from bench.clients.harness import DIRECT_STALL_SECONDS
 from bench.survival.document import FAULT, REPEATED, WALL
 from bench.survival.scores import OURS, Row, rows_of, score
 
@@ -33,6 +34,11 @@ have the same short timeouts, so that stalls end; LiteLLM's cooldowns are off th
 third part both have a second model to fall back to. In the second part both have their default timeouts. The client's own retries are as
 they are installed, unless the column `tries` says otherwise. One run per cell.
 
+Limits: the providers and the faults are those of this repository, and Rung is developed with them; LiteLLM is not. A second model or
+provider would help either gateway in the second part, and would help LiteLLM in the first one where a stream breaks before its first
+content; a stream that breaks later it passes on. With no gateway a stall is watched for {sdk:g} s (agents: {agent:g} s) and then counts as
+hung: the timeouts of most clients are minutes. Results of a day are not all from the same hour of a shared machine with two cores.
+
 ![survival by client and fault](survival.svg)
 """
 
@@ -41,7 +47,7 @@ def page(document: dict[str, Any]) -> str:
     """Return the page."""
     rows = rows_of(document)
     parts = [
-        _HEAD, _versions(document), _summary(document, rows), _losses(rows), _table(document, rows), _others(document, rows),
+        _HEAD.format(sdk=DIRECT_STALL_SECONDS[False], agent=DIRECT_STALL_SECONDS[True]), _versions(document), _summary(document, rows), _losses(rows), _table(document, rows), _others(document, rows),
         _by_fault(document, rows), _took(document), _absent(rows),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
@@ -90,12 +96,22 @@ def _name(row: Row) -> str:
 
 
 def _losses(rows: list[Row]) -> str:
-    lines = ["## Where Rung loses\n", "Cells that no gateway or LiteLLM survives and Rung does not:\n"]
+    lost, nobody = [], []
     for row in rows:
-        for loss in row.losses():
-            survivors = " and ".join(loss.survivors)
-            lines.append(f"- **{_name(row)}, {row.part}: {loss.name}**: {loss.verdict} behind Rung; survived with {survivors}.")  # fmt: skip
-    return "\n".join(lines if len(lines) > 2 else [*lines, "- No cell."]) + "\n"
+        for each in row.failures():
+            where = f"{_name(row)}, {row.part}: {each.name}"
+            if each.survivors:
+                lost.append(f"- **{where}**: {each.verdict} behind Rung; survived with {' and '.join(each.survivors)}.")
+            else:
+                nobody.append(f"- {where}: {each.verdict} behind Rung.")
+    head = ["## Where Rung loses\n", "Cells that no gateway or LiteLLM survives and Rung does not:\n"]
+    lines = [
+        *head,
+        *(lost or ["- No cell."]),
+        "\nCells that Rung does not survive, nor any other column:\n",
+        *(nobody or ["- No cell."]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _scores(row: Row | None, columns: list[str]) -> list[str]:

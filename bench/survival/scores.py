@@ -12,7 +12,7 @@ OURS = "Rung"
 
 
 class Loss(NamedTuple):
-    """A cell that another column survives and Rung does not."""
+    """A cell that Rung does not survive, and the columns that do."""
 
     name: str
     verdict: str
@@ -42,11 +42,15 @@ class Row:
 
     def losses(self) -> list[Loss]:
         """Return the cells in which another column ends well and Rung does not."""
+        return [failure for failure in self.failures() if failure.survivors]
+
+    def failures(self) -> list[Loss]:
+        """Return the cells in which Rung does not end well."""
         found = []
         for name, verdicts in self.cells.items():
             ours = verdicts[OURS]
             better = tuple(column for column, verdict in verdicts.items() if column != OURS and verdict == DONE)
-            if ours not in (None, DONE, UNMET) and better:
+            if ours not in (None, DONE, UNMET):
                 found.append(Loss(name, str(ours), better))
         return found
 

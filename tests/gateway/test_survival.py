@@ -66,6 +66,7 @@ def test_a_cell_in_which_rung_loses_stands_out() -> None:
     assert lines == [
         "- **codex responses (stream, tries default), fault: no end**: wrong behind Rung; survived with no gateway and LiteLLM."
     ]
+    assert "- codex responses (stream, tries 2), wall: 600 s: hung behind Rung." in found
     assert (
         "| codex 0.166.0 | responses | stream | 2/2 | **2/3, loses 1** | 2/2, 1 not run (failed without a fault) |"
         in found
