@@ -33,7 +33,7 @@ OUT: Final = Path(learned.__file__).with_name(learned.WEIGHTS_FILE)
 EPOCHS: Final = 30
 RATE: Final = 0.6
 DECAY: Final = 2e-4  # of the weights, per step
-MIN_ROWS: Final = 2  # in which a word must occur; a pair of words in one more
+MIN_ROWS: Final = 2  # in which a word must occur; a pair of words in two more
 MAX_BYTES: Final = 300_000
 FOLDS: Final = 10
 LARGEST: Final = 127
@@ -124,7 +124,7 @@ def read_clean_steps(path: Path) -> list[Example]:
 def train(examples: list[Example]) -> learned.Weights:
     """Return a model of the examples."""
     counts = Counter(feature for one in examples for feature in one.features)
-    names = sorted(name for name, count in counts.items() if count >= MIN_ROWS + (" " in name) and "\n" not in name)
+    names = sorted(name for name, count in counts.items() if count >= MIN_ROWS + 2 * (" " in name) and "\n" not in name)
     kinds = tuple(sorted({one.label for one in examples}))
     place = {kind: at for at, kind in enumerate(kinds)}
     weights = {name: [0.0] * len(kinds) for name in names}

@@ -31,7 +31,7 @@ CONCEPTS: Final = {
     ),
     "budget": "budget, max budget",
     "credential": (
-        "api key, apikey, api keys, access key, your key, the key, invalid key, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
+        "api key, apikey, api keys, access key, subscription key, your key, the key, invalid key, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
         " authentication, authorization header, certificate, signature, session token, appid, api密钥, 密钥, 令牌, 签名, 鉴权, ключ, api schlüssel, clé,"
         " clave, 認証, apiキー, 키, 인증, api 키"
     ),

@@ -159,6 +159,7 @@ STATEMENTS: Final = (
         example=Evidence(text="missing_scope: needed history:read"),
         says=("access, denied",),
         phase=CALLS,
+        status=(None, 200, 400, 403, 404, *range(500, 600)),
     ),
     ClassifyRule(
         id="says-unreadable-answer",
