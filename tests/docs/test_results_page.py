@@ -199,20 +199,22 @@ def test_survival_is_read_from_its_own_document() -> None:
     assert "Measured 2026-01-02 to 2026-01-03: Rung 1, LiteLLM 2;" in walls
 
 
-def test_overhead_counts_new_failures_as_ours() -> None:
-    """A failure never seen before is a row of its own that can lose, and the bare loop is no peer."""
+def test_overhead_counts_new_failures_and_the_first_use_as_ours() -> None:
+    """A failure never seen before and the first use are rows of their own that can lose; the bare loop is no peer."""
     ratios = {
         f"{mode}/{scenario}/{name}": value
         for mode in ("sync", "async")
         for scenario, values in (("success", (1, 2, 9)), ("one-failure", (1, 8, 9)))
         for name, value in zip(("bare loop", "rung", "peer"), values, strict=True)
     } | {"sync/fresh-failure/rung": 30.0, "async/fresh-failure/rung": 5.0}
-    found = record(
-        "overhead", {"ratios": ratios, "imports": {"rung": 2.0, "rung + first use": 3.0}, "bytes": {}, "goals": []}
-    )
+    goal = {"name": "sync", "limit": 2.5, "measured": 3.0, "unit": "x", "met": False}
+    imports = {"rung": 2.0, "peer": 2.5, "rung + first use": 3.0}
+    found = record("overhead", {"ratios": ratios, "imports": imports, "bytes": {}, "goals": [goal]})
     text = section("Overhead of a guarded call", page(found))
-    assert text.count("\n- ") == 1
+    assert text.count("\n- ") == 2
     assert "- sync, one failure: rung, a failure never seen before 30.0x, but peer 9.0x." in text
+    assert "- import, of an empty interpreter's: rung, import and first use 3.00x, but peer 2.50x." in text
+    assert "Goals: sync 3x (at most 2.5x: MISSED)." in text
 
 
 def test_the_other_sections_read_their_figures() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bench.results.record import Record
 
 NEW_FAILURE = "rung, a failure never seen before"
+FIRST_USE = "rung, import and first use"  # its import alone loads nearly nothing
 _OVERHEAD = "Processor time of a guarded call as a ratio to a bare try/except loop around the same function. The other libraries have the leanest settings that still retry; Rung always has its ladder, breaker, deadline and record."
 _CONCURRENCY = "Concurrent calls to a service that fails a share of them, each with at most four attempts and the same backoff. The same attempts fail for every library."
 _GATEWAY = "Requests per processor second and latency of gateways in turns on one machine. All of them pass the same requests to the same provider on loopback."
@@ -32,7 +33,7 @@ def overhead(records: Mapping[str, Record]) -> Section:
         about=_OVERHEAD,
         records=[record],
         comparisons=[found],
-        notes=[_first_use(record.figures)],
+        notes=[_goals(record.figures)],
         pictures={"overhead.svg": picture("Processor time as a multiple of a bare loop", groups, is_logarithmic=True)},
     )
 
@@ -62,14 +63,19 @@ def _overhead(figures: Any) -> Comparison:
         ratios.get(f"{mode}/fresh-failure/rung") if scenario != "success" else None for mode, scenario in calls
     ]
     rows[NEW_FAILURE] += [None] * 3
+    rows[FIRST_USE] = [*[None] * len(calls), imports.get("rung + first use"), None, None]
     return Comparison(
-        measures=measures, rows=rows, ours=("rung", NEW_FAILURE), yardsticks=("bare loop", "bare decorator")
+        measures=measures, rows=rows, ours=("rung", NEW_FAILURE, FIRST_USE), yardsticks=("bare loop", "bare decorator")
     )
 
 
-def _first_use(figures: Any) -> str:
-    used = figures["imports"].get("rung + first use")
-    return f"Import and first use of Rung take {used:.2f}x the processor time of an empty interpreter." if used else ""
+def _goals(figures: Any) -> str:
+    """Return the goals of the project's own, with what was measured."""
+    told = [
+        f"{goal['name']} {goal['measured']:.3g}{goal['unit']} (at most {goal['limit']:.3g}{goal['unit']}: {'met' if goal['met'] else 'MISSED'})"
+        for goal in figures["goals"]
+    ]
+    return f"Goals: {'; '.join(told)}." if told else ""
 
 
 def concurrency(records: Mapping[str, Record]) -> Section:
