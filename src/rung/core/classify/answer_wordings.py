@@ -29,7 +29,7 @@ PARTS: Final = {
     ),
     "SOUGHT": (
         r"(?:answer|information|data|result|value|content|solution|cause|way|page|article|paper|video|image|file|audio"
-        r"|document|website|source|name|number|date|count|title|word|text|database|conclusi|detail|exact|specific"
+        r"|document|website|source|name|number|date|count|title|word|text|database|conclusi|detail|exact|specific|news|stor(?:y|ies)|price|who |what |when "
         r"|definitive|reliable|precise|final)\w*"
     ),
     "POLICY": (
@@ -72,6 +72,17 @@ DECLINES: Final = (
         "comfortable|prohibited",
         r"\bi(?:'m| am) (?:not comfortable|prohibited from)",
     ),
+    # a model that speaks of itself as one
+    (
+        "an ai|language model",
+        r"\b(?:as an? (?:ai|artificial|large)|language model)~\b(?:can't|cannot|unable to|not able to) (?!find|determine|locate|verify)",
+    ),
+    ("ki-sprachmodell|sprachmodell", r"\bals (?:ein )?(?:ki-)?sprachmodell~\b(?:kann|darf) ich"),
+    ("языковая модель", "как языковая модель,? [^.!?\n]{0,30}не могу"),
+    ("modelo de lenguaje", r"\bcomo modelo de lenguaje~\bno puedo"),
+    ("modèle de langage", r"\ben tant que modèle de langage~\bne peux pas"),
+    ("作为", "作为(?:一个|一名)?(?:ai|人工智能|语言模型)[^\u3002\n]{0,20}(?:无法|不能)"),
+    ("ethical|appropriate", r"\bit (?:is|would be) (?:not (?:ethical|appropriate)|unethical|inappropriate)\b"),
     ("against my", r"\bagainst my (?:guidelines|programming|principles|policy|values)"),
     ("decline|refuse", r"\bi (?:decline|refuse) to "),
     ("'d rather|'d prefer", r"\bi'd (?:rather|prefer) not "),
@@ -265,6 +276,19 @@ GIVES_UP: Final = (
     (
         "as an ai|language model",
         r"\b(?:as an ai|language model)~\b(?:can't|cannot|unable|not able|don't have|do not have)~\b(?:access|browse|execute|run|open|view|abilit|capabilit|real-time)",
+    ),
+    # what was looked for is not in the sources
+    (
+        "not specified|not mentioned|not provided|not stated|not given",
+        r"\b(?:is|was|are|were) not (?:explicitly )?(?:specified|mentioned|provided|stated|given) in (?:the|any|my)~\b(?:text|snippet|context|reference|website|document|source|material|article)",
+    ),
+    (
+        "encontr|acceso|proporcion",
+        r"\bno (?:se encontr[óo]|encontr[ée]|pude encontrar|tengo acceso a) (?:\w+ ){0,2}informaci[óo]n",
+    ),
+    (
+        "keine antwort|nicht sehen|keinen zugriff",
+        r"\bkann (?:ich )?[^.\n]{0,60}(?:keine antwort geben|nicht sehen)|\bkeinen zugriff auf",
     ),
     ("抱歉|遗憾|对不起|无法|不能", "(?:无法|不能)(?:直接)?(?:访问|打开|读取|执行|获取|连接)"),
     (
