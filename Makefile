@@ -12,7 +12,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: worlds bench-fleet storm-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: learning worlds bench-fleet storm-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 run: $(VENV)/.ready page  ## run the service with demo agents; open the printed URL
 	@$(BIN)/python -m examples.demo_world
@@ -263,6 +263,9 @@ incidents: $(VENV)/.ready  ## replay recorded provider incidents in virtual time
 
 worlds: $(VENV)/.ready  ## play recovery policies on recorded outcomes: Rung's ladders, tenacity, LangChain's fallbacks; minutes; WORLDS="--world tau --check" selects
 	@$(BIN)/python -m bench.worlds $(WORLDS)
+
+learning: $(VENV)/.ready  ## play a ladder with and without `learn` on recorded outcomes, over a journal; minutes; LEARNING="--incidents 600" selects
+	@$(BIN)/python -m bench.learning $(LEARNING)
 
 bench-fleet: $(VENV)/.ready $(VENV)/temporal-server/.ready  ## measure durable engines: steps per second, latency, takeover; ours beside bare DBOS and Temporal; ten minutes; FLEET="--rounds 1 --workers 1" is quicker
 	@$(BIN)/python -m bench.fleet.engines $(FLEET)
