@@ -8,7 +8,10 @@ import sys
 from time import time
 from typing import TYPE_CHECKING
 
+from click.testing import CliRunner
+
 import rung
+from rung.cli.policy.policy import command as policy_command
 from rung.store import open_journal
 from rung.testing import FakeClock, Script
 
@@ -45,3 +48,11 @@ def test_a_command_that_only_its_fallback_fixes(tmp_path: Path) -> None:
         ("nudge", "learned: 0 of 36 tries"),
         ("replan", "learned: 0 of 12 tries"),
     ]
+
+
+def test_the_policy_says_that_it_learns(tmp_path: Path) -> None:
+    """`rung policy check` shows how much it takes to leave out a rung, and how often it is measured again."""
+    file = tmp_path / "rung.toml"
+    file.write_text(LEARNS)
+    shown = " ".join(CliRunner().invoke(policy_command, ["check", str(file)]).output.split())
+    assert "learn yes: follow what helped before (10 or more tries in 720 h); 0% of incidents" in shown

@@ -172,8 +172,8 @@ def _stalls_text(stalls: StallLimits) -> str:
 def _learn_text(learn: LearnSettings) -> str:
     if not learn.enabled:
         return "no"
-    since = f"of {learn.min_attempts} or more tries in {format_seconds(learn.window)}"
-    return f"yes: follow what helped before, {since}; {learn.explore:.0%} of incidents take the ladder's own order"
+    data = f"{learn.min_attempts} or more tries in {format_seconds(learn.window)}"
+    return f"yes: follow what helped before ({data}); {learn.explore:.0%} of incidents take the ladder's own order"
 
 
 def _model_text(model: Model) -> str:
