@@ -20,6 +20,7 @@ CONCEPTS: Final = {
         " max new tokens, maximum output"
     ),
     "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, base64, page, pages",
+    "name": "name, names, description, title, metadata",
     "model": (
         "model, models, deployment, deployments, engine, endpoint, function id, inference profile, adapter, checkpoint, 模型, モデル, 모델, modell, modèle,"
         " modelo, модель"
@@ -31,7 +32,7 @@ CONCEPTS: Final = {
     ),
     "budget": "budget, max budget",
     "credential": (
-        "api key, apikey, api keys, access key, subscription key, your key, the key, invalid key, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
+        "api key, apikey, api keys, access key, subscription key, your key, the key, invalid key, auth, credential, credentials, access token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
         " authentication, authorization header, certificate, signature, session token, appid, api密钥, 密钥, 令牌, 签名, 鉴权, ключ, api schlüssel, clé,"
         " clave, 認証, apiキー, 키, 인증, api 키"
     ),
@@ -85,21 +86,21 @@ CONCEPTS: Final = {
     ),
     "absent": (
         "not found, does not exist, doesnt exist, not exist, no such, unknown, cannot find, could not find, couldnt find, unable to find, could not resolve, not available,"
-        " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, closed, fade out,"
+        " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, closed, disabled, fade out,"
         " faded out, no longer, end of life, no access, not have access, incorrect, invalid, wrong,"
         " not open, offline, not authorized, not yet available, not accessible, degraded, no endpoints, no available, no route, notfound, 不存在, 未找到, 找不到, 已下线, 下线, 未开通,"
         " 未激活, 无权限, 错误, 없는, 없습니다, 존재하지, 存在しません, 見つかりません, nicht gefunden, nicht verfügbar, introuvable, no existe, не найден, не найдена, не существует"
     ),
     "unavailable": "unavailable, not available",
     "gone": "not found, does not exist, doesnt exist, cannot be found, could not be found, no such, notfound",
-    "unsupported": "not supported, unsupported, isnt supported, not permitted, not allowed, does not support, doesnt support, 不支持",
+    "unsupported": "not supported, do not support, not support, unsupported, isnt supported, not permitted, not allowed, does not support, doesnt support, 不支持",
     "invalid": (
         "invalid, incorrect, wrong, malformed, bad, not valid, isnt valid, expired, revoked, rejected, mismatch, unrecognized, not recognized, disabled, deactivated, blocked, illegal,"
         " unverified, failed, fails, not accepted, only authorized, only allowed, allowed only, leaked, deleted, error, noautherror, no auth, not authorized, unauthorized, denied,"
         " refused, 无效, 错误, 不正确, 已过期, 过期, 失败, 非法, 有误, 잘못된, 유효하지, 無効, 不正, ungültig, falsch, invalide, incorrecte, inválida, inválido, incorrecta, неверный, недействительный, неправильный"
     ),
     "missing": (
-        "missing, not set, isnt set, is not set, not provided, wasnt provided, was not provided, not configured, no api key, must be set, required, empty, undefined, unset, not specified,"
+        "missing, not set, isnt set, is not set, not provided, wasnt provided, was not provided, not configured, no auth available, не установлен, no api key, must be set, required, empty, undefined, unset, not specified,"
         " please provide, please set, need to provide, is null, no key, no password, no token, no credentials, is provided in, not logged in, please login, please log in, 缺少, 未提供, 未设置, 未配置, 请先登录, 为空, 없음, 필요, 未設定, fehlt, manquante, falta, отсутствует, пустой"
     ),
     "denied": (
@@ -124,7 +125,7 @@ CONCEPTS: Final = {
         " 无法, 拒绝, 错误, 断开, 超时, 실패, 거부, 失敗, できません, fehlgeschlagen, konnte nicht, fehler, échec, impossible, refusée, refusé, error, falló, rechazada, не удалось, отказано, ошибка"
     ),
     "cut": (
-        "interrupted, closed, ended, terminated, incomplete, aborted, cut off, cut, broken, disconnected, prematurely, unexpectedly, before completion, before completed, without, idle timeout,"
+        "interrupted, closed, ended, terminated, incomplete, aborted, cut off, cut, broken, disconnected, prematurely, unexpectedly, before completion, before completed, without, idle timeout, no stream activity,"
         " dropped, truncated, failed to parse, could not parse, parsing, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
     ),
     "timed out": "timeout, timed out, time out, time limit, deadline exceeded, deadline, timedout, etimedout, took too long, not respond in time, 超时, タイムアウト, 시간 초과, zeitüberschreitung, délai, тайм аут, expiró",

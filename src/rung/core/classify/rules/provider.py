@@ -337,7 +337,7 @@ ACCESS: Final = (
         why="The server does not accept this key or login.",
         example=Evidence(text="git@host: Permission denied (publickey).", phase=Phase.TOOL, exit_code=128),
         output_has=(
-            "permission denied publickey", "authentication failed for", "could not read password",
+            "permission denied publickey", "signing failed for", "authentication failed for", "could not read password",
             "invalid username or password/token", "invalid credentials", "aws access key id you provided does not exist",
             "login incorrect", "to provide credentials", "password authentication failed", "access denied for user", "bad credentials", "e401",
             "401 unauthorized", "http 401", "returned 401", "host key verification failed", "invalidaccesskeyid", "expiredtoken",
@@ -438,7 +438,7 @@ AVAILABILITY: Final = (
         output_has=(
             "database is locked", "database table is locked", "another git process", "index lock file exists", "could not get lock",
             "unable to acquire the * lock", "resource busy", "text file busy", "waiting for cache lock", "another process * running/using",
-            "device or resource busy", "ebusy", "being used by another process", "lock held by", "deadlock detected", "could not obtain lock", "another operation * in progress",
+            "device or resource busy", "ebusy", "being used by another process", "lock held by", "deadlock detected", "could not obtain lock", "another operation * in progress", "acquiring the state lock",
         ),
         except_if=("permission denied",),
     ),
@@ -480,7 +480,7 @@ AVAILABILITY: Final = (
         ),
         except_if=(
             "error sending request",  # then it never began
-            "rate limited", "error occurred while processing",  # the reason is named
+            "rate limited", "rate limit exceeded", "error occurred while processing", "could not be decrypted",  # the reason is named
         ),
         status=(None, 200, *range(500, 600)),
     ),

@@ -49,7 +49,7 @@ STATEMENTS: Final = (
         why="The message says that the prompt is longer than a limit.",
         example=Evidence(status=400, text="number of tokens in this conversation is 300100, which is beyond 262144"),
         says=(
-            "prompt, exceeds, !output, !attachment, !per time, !per day, !money",
+            "prompt, exceeds, !output, !attachment, !per time, !per day, !money, !name",
             "prompt, above bound, !output, !per time, !money",
         ),
         phase=CALLS,

@@ -167,7 +167,7 @@ TOOL_OUTPUT: Final = (
             "no space left on device", "cannot allocate memory", "out of memory", "too many open files", "disk quota exceeded", "enospc", "emfile", "enomem",
             "resource temporarily unavailable", "max number of operations", "oomkilled", "unable to allocate", "enough available memory", "not enough memory",
             "requires more system memory", "std bad alloc", "memoryerror", "memory exhausted", "virtual memory exhausted", "file too large", "no space left",
-            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit", "heap space", "outofmemoryerror", "insufficient cpu/memory", "kernel died", "deadkernelerror", "process pool was terminated abruptly", "file limit", "stackoverflowerror", "stack overflow", "maximum call stack size",
+            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit", "heap space", "outofmemoryerror", "insufficient cpu/memory", "oom kill", "kernel died", "deadkernelerror", "process pool was terminated abruptly", "file limit", "stackoverflowerror", "stack overflow", "maximum call stack size",
         ),
     ),
     ClassifyRule(
@@ -181,7 +181,7 @@ TOOL_OUTPUT: Final = (
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
-            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "does not have authorization", "permission to use * denied", "sandbox * deny", "hook error deny",
+            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "is read only", "does not have authorization", "permission to use * denied", "sandbox * deny", "hook error deny",
         ),
         except_if=("exec format error",),
     ),
@@ -209,7 +209,7 @@ TOOL_OUTPUT: Final = (
         why="The server that the tool asked has no capacity right now.",
         example=Evidence(text="error: the server is currently unable to handle the request", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
-        output_has=("unable to handle the request", "server is overloaded", "is busy try again"),
+        output_has=("unable to handle the request", "server is overloaded", "server busy", "is busy try again"),
     ),
     ClassifyRule(
         id="misused",
@@ -218,7 +218,7 @@ TOOL_OUTPUT: Final = (
         example=Evidence(text="usage: deploy [-h]\ndeploy: error: unrecognized arguments: -q", phase=Phase.TOOL, exit_code=2),
         phase=_TOOL,
         output_has=(
-            "unrecognized arguments/argument/option", "option * is unknown", "already exists", "no config file", "unknown url type", "must specify a/an/the", "invalid requirement", "invalid maximum heap", "following arguments are required", "following required arguments", "invalid/unknown/illegal/unrecognised/bad option",
+            "unrecognized arguments/argument/option", "option * is unknown", "already exists", "unknown skill/language", "invalid reference format", "no config file", "unknown url type", "must specify a/an/the", "invalid requirement", "invalid maximum heap", "following arguments are required", "following required arguments", "invalid/unknown/illegal/unrecognised/bad option",
             "no such option/command/subcommand", "unknown flag/argument/command/subcommand/parameter/tool/field/switch/shorthand", "unexpected argument",
             "invalid choice", "invalid int value", "invalid value for", "invalid argument for", "flag provided but not defined", "option requires an argument",
             "conflicting dependencies", "resolutionimpossible", "eresolve", "unsatisfiable", "libmambaunsatisfiableerror", "requirements conflict", "dependency conflict",
@@ -248,7 +248,7 @@ TOOL_OUTPUT: Final = (
         exit_code=(127,),
         exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
         output_has=(
-            "no such file or directory", "no such file", "or directory not found", "there is no package called", "failed to find", "is not recognized as a name", "could not access", "cant locate", "unable to open database", "does the file exist", "template not found", "could not resolve to a", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
+            "no such file or directory", "no such file", "or directory not found", "there is no package called", "failed to find", "does not appear to be a git repository", "doesnt have a resource type", "is not recognized as a name", "could not access", "cant locate", "unable to open database", "does the file exist", "template not found", "could not resolve to a", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
             "unable to locate package", "does not exist", "doesnt exist", "do not exist", "cannot find module", "module not found", "did not match any file", "did not match any files",
             "no such table", "no such column", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
             "no such container", "no such image", "no such service", "no such process", "no such directory", "cannot access", "file not found", "enoent", "e404", "404 not found",
