@@ -239,7 +239,7 @@ def test_suggest_a_fragment_that_a_policy_file_can_have(path: Path, tmp_path: Pa
     out = flat(path, "--suggest")
     assert "36 incidents with a try of a rung, compared with task." in out
     assert "entry of gave_up: replan (was nudge)" in out
-    assert "left out: 0 of 108 tries succeeded (0 to 3 %); the next rung: 24 of 36 tries succeeded" in out
+    assert "left out: 0 of 108 tries succeeded (0 to 3 %); replan: 24 of 36 tries succeeded" in out
     assert "would have saved 108 attempts (103 to 108), " in out
     assert "rests on 36 incidents" in out
     assert "Rungs that were not tried have no data" in out

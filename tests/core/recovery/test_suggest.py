@@ -120,6 +120,15 @@ def test_tries_that_do_worse_than_the_next_rung() -> None:
     assert (change.left_out, change.instead, change.incidents) == ((1, 61), (25, 60), 61)
 
 
+def test_tries_that_do_worse_than_a_rung_further_up() -> None:
+    """The later rung that helps most is compared, also if the next one helps as little."""
+    steps = [("nudge", False), ("nudge", False), ("replan", False)]
+    climbs_on = [incident(Kind.GAVE_UP, *steps, ("fallback", n < 25)) for n in range(60)]
+    found = suggested([*[fixed_early()] * 60, *climbs_on])
+    assert settings_of(found) == [("", "tries", "nudge", 1)]
+    assert (found.changes[0].instead_rung, found.changes[0].instead) == ("fallback", (25, 60))
+
+
 def test_a_kind_that_later_tries_help() -> None:
     """Tries are shared by all kinds: one that needs them keeps them for all."""
     seconds = [second_try(Kind.GAVE_UP, helps=n < 150) for n in range(300)]

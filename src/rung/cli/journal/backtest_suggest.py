@@ -139,7 +139,7 @@ def _show_change(change: PolicyChange) -> None:
     click.secho(printable(f"\n{where}{what} {change.key}: {change.value} (was {change.was})"), bold=True)
     rates = f"left out: {_rate_text(change.left_out)}"
     if change.instead is not None and change.sure is not None:
-        rates += f"; the next rung: {_rate_text(change.instead)}, better with probability {format_percent(change.sure)}"
+        rates += f"; {change.instead_rung}: {_rate_text(change.instead)}, better with probability {format_percent(change.sure)}"
     saving = change.saving
     saved = [f"{saving.attempts.expected:.0f} attempts ({saving.attempts.low:.0f} to {saving.attempts.high:.0f})"]
     saved.append(_range_text(saving.seconds, format_duration))

@@ -1,7 +1,7 @@
 """Suggest changes of a policy from recorded incidents: later entry rungs, and fewer tries.
 
 A rung is left out for a kind if the upper end of its success rate's interval is below the lower end of the next rung's. Tries
-of a rung are left out by the same comparison, or if none of many ever succeeded. A change must pay: an incident that a left-out
+of a rung are left out if a later rung surely succeeds more often, or if none of many ever succeeded. A change must pay: an incident that a left-out
 try had fixed costs more later. Suggestions only leave tries out: rungs that were never tried have no data. One rung that makes
 an attempt stays for each kind, and the end of the ladder always stays.
 """
@@ -46,8 +46,9 @@ class PolicyChange:
     project: str  # empty: all
     incidents: int  # that it rests on
     left_out: SuccessRate
-    instead: SuccessRate | None  # first tries of the rung that follows; None: nothing follows
-    sure: float | None  # probability that the rung that follows succeeds more often
+    instead_rung: str  # a later rung that succeeds more often; empty: none does
+    instead: SuccessRate | None  # of its first tries
+    sure: float | None  # probability that it succeeds more often
     saving: SavingEstimate
     models: tuple[tuple[str, SuccessRate], ...] = ()  # rate of the tries left out, by model
 
@@ -180,6 +181,7 @@ def _later_entry(incidents: Sequence[TriedIncident], policy: Policy, kind: Kind,
         project=project,
         incidents=len(incidents),
         left_out=left_out,
+        instead_rung=kept,
         instead=instead,
         sure=probability_higher(instead, left_out),
         saving=estimate_saving(incidents, lambda one: one.rung in skipped, lambda one: one.rung in later),
@@ -235,7 +237,9 @@ def _fewer_tries(incidents: Sequence[TriedIncident], policy: Policy, index: int,
         return None
     tries = [one for incident in incidents for one in incident.tries]
     later = {each.name for each in ladder.rungs[index + 1 :]}
-    instead = next((rate for each in ladder.rungs[index + 1 :] if (rate := _first_rate(tries, each.name)).tried), None)
+    rates = {name: rate for name in later if (rate := _first_rate(tries, name)).tried}
+    best = max(sorted(rates), key=lambda name: rates[name].low, default="")
+    instead = rates.get(best)
     for keep in range(1, rung.tries):
         tail = [one for one in tries if one.rung == rung.name and one.number > keep]
         if _may_leave_out(tail, instead):
@@ -256,6 +260,7 @@ def _fewer_tries(incidents: Sequence[TriedIncident], policy: Policy, index: int,
         project=project,
         incidents=rests_on,
         left_out=rate,
+        instead_rung=best,
         instead=instead,
         sure=None if instead is None else probability_higher(instead, rate),
         saving=estimate_saving(incidents, is_left_out, lambda one: one.rung in later),
