@@ -16,25 +16,32 @@ WEIGHTS = Weights(
     (Kind.NETWORK, Kind.QUOTA_EXHAUSTED, Kind.UNKNOWN),
     0.1,
     (0.0, 0.0, 0.0),
-    {f"n{n}": pack((60, 0, -60)) for n in range(8)}
-    | {f"q{n}": pack((0, 4, 0)) for n in range(8)}
-    | {"u": pack((-10, -10, 127)), "low": pack((-128, -128, -128))},
+    {f"n{letter}": pack((60, 0, -60)) for letter in "abcdefgh"}
+    | {f"q{letter}": pack((0, 4, 0)) for letter in "abcdefgh"}
+    | {"u": pack((-10, -10, 127)), "low": pack((-128, -128, -128)), "exit:7": pack((127, 0, 0))},
 )
-MANY = [f"n{n}" for n in range(8)]
+MANY = [f"n{letter}" for letter in "abcdefgh"]
 
 
 def test_an_opinion() -> None:
     """The kind with the highest probability, and the features that speak for it most."""
     found = judge(WEIGHTS, [*MANY, "unheard"], 0.3)
     assert found is not None
-    assert (found.kind, found.retryable, found.reasons) == (Kind.NETWORK, True, ("n0", "n1", "n2"))
+    assert (found.kind, found.retryable, found.reasons) == (Kind.NETWORK, True, ("na", "nb", "nc"))
     assert 0.99 < found.confidence <= 1.0
 
 
 @pytest.mark.parametrize(
     ("features", "least"),
-    [(["n0", "n1"], 0.0), ([], 0.0), (["u"] * 6, 0.0), ([f"q{n}" for n in range(8)], 0.3), (["n0"] * 6, 1.1)],
-    ids=["too few words", "no words", "nothing failed", "a limit needs more", "not sure"],
+    [
+        (["na", "nb"], 0.0),
+        ([], 0.0),
+        (["exit:7"] * 6, 0.0),
+        (["u"] * 6, 0.0),
+        ([f"q{letter}" for letter in "abcdefgh"], 0.3),
+        (MANY, 1.1),
+    ],
+    ids=["too few words", "no words", "no words but a code", "nothing failed", "a limit needs more", "not sure"],
 )
 def test_silence(features: list[str], least: float) -> None:
     """It abstains where it knows too little, where nothing failed, and where it is not sure enough."""
@@ -75,7 +82,7 @@ def test_the_classifier_asks_where_no_rule_is_sure(monkeypatch: pytest.MonkeyPat
     assert classify(Evidence(text="frobnicated by a widget")).rule == learned.RULE
     assert classify(Evidence(text="frobnicated by a widget")).kind is Kind.NETWORK
     assert classify(Evidence(text="overloaded", status=529)).rule == "overloaded"
-    assert "“n0”" in learned.explain(Evidence(text="frobnicated by a widget"))
+    assert "“na”" in learned.explain(Evidence(text="frobnicated by a widget"))
     monkeypatch.setattr(learned, "features_of", lambda facts: [])
     assert learned.explain(Evidence(text="frobnicated")) == learned.WHY
     assert Opinion(Kind.REFUSAL, 0.5, ()).retryable is False

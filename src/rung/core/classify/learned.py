@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 RULE: Final = "learned"  # in place of a rule's id
 WHY: Final = "No rule knows this text. A statistical model names the kind by its words."
-MIN_FEATURES: Final = 6  # of which the model knows weights: less is not enough to judge by
+MIN_WORDS: Final = 5  # of which the model knows weights: less is not enough to judge by
 MIN_CONFIDENCE: Final = 0.3  # below it, the failure stays unknown
-MIN_CONFIDENCE_AGAINST_RULE: Final = 0.5  # to name it otherwise than a rule that is not sure
+MIN_CONFIDENCE_AGAINST_RULE: Final = 0.7  # to name it otherwise than a rule that is not sure
 MIN_CONFIDENCE_OF_LIMIT: Final = 0.75  # a limit that is over makes a run wait, for hours if it is a plan's
 WEIGHTS_FILE: Final = "learned.weights"
 RETRYABLE: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT}
@@ -114,7 +114,7 @@ def explain(evidence: Evidence) -> str:
 def judge(weights: Weights, features: Sequence[str], least: float) -> Opinion | None:
     """Return the opinion of a model, or None if it knows too little or is less confident than `least`."""
     known = [feature for feature in features if feature in weights.features]
-    if len(known) < MIN_FEATURES:
+    if sum(feature.isalpha() for feature in known) < MIN_WORDS:
         return None
     probabilities = _probabilities(weights, known)
     best = max(range(len(weights.kinds)), key=probabilities.__getitem__)
