@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rung.gateway.proxied_call import ProxiedCall
 
 _OK: Final = 200
+_REFUSALS: Final = frozenset({401, 403})  # both may be an auth_error: the client gets the one that the provider sent
 _JSON: Final = (b"content-type", b"application/json")
 
 
@@ -31,7 +32,8 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure, waits: Circui
     failure = _own_failure(proxied, failure)
     if failure.evidence.code == CIRCUIT_OPEN and proxied.last_response is None:
         proxied.last_response = waits.last_error(circuit)
-    status = responses.status_for(failure.kind)
+    sent = failure.evidence.status
+    status = sent if sent in _REFUSALS else responses.status_for(failure.kind)
     if proxied.native_end:
         await writer.write(proxied.native_end, last=True)
     elif proxied.partials:
