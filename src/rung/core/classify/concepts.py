@@ -16,7 +16,7 @@ CONCEPTS: Final = {
         " anfrageinhalt, eingabe, kontext, контекст, запрос, contexte, entrée, entrada, contexto, 入力, コンテキスト, 입력, 컨텍스트, 토큰, トークン, 令牌数"
     ),
     "output": (
-        "max tokens is, max tokens must, max tokens value, max tokens too, max tokens parameter, tokens you requested, output tokens for, number of output, array, max output tokens, max completion tokens,"
+        "max tokens is, max tokens must, max tokens value, max tokens too, max tokens parameter, tokens you requested, output tokens for, number of output, completion tokens, array, max output tokens, max completion tokens,"
         " max new tokens, maximum output"
     ),
     "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, base64, page, pages",

@@ -52,6 +52,7 @@ STATEMENTS: Final = (
             "prompt, exceeds, !output, !attachment, !per time, !per day, !money, !name",
             "prompt, above bound, !output, !per time, !money",
         ),
+        except_if=("max tokens is too large", "max tokens must", "number of output tokens"),
         phase=CALLS,
     ),
     ClassifyRule(
@@ -95,7 +96,7 @@ STATEMENTS: Final = (
         example=Evidence(text="the supplied credential was rejected"),
         says=("credential, invalid, !prompt",),
         phase=CALLS,
-        status=(None, 200, 400, 401, 403, 404, *range(500, 600)),
+        status=(None, 200, 400, 401, 403, 404),
     ),
     ClassifyRule(
         id="says-blocked-content",
