@@ -74,7 +74,7 @@ def _classification(record: Record) -> Comparison:
         ]
     stem = _stem(record)
     held_out = (
-        "its sources were left out of everything that Rung was made with"
+        "no text of its sources was read or trained on; its scores were seen while rules were written"
         if "heldout" in stem
         else "whether Rung was tuned on it is not recorded"
     )
