@@ -139,7 +139,10 @@ def test_classification_says_which_files_rung_was_tuned_on() -> None:
         "Classification", page(corpus("corpus-errors_public", 10, 4), corpus("corpus-heldout", 8, 9), corpus("corpus-mine", 9, 1))
     )  # fmt: skip
     assert "`errors_public` (Rung was tuned on this file):" in text
-    assert "`heldout` (no text of its sources was read or trained on; its scores were seen while rules were written):" in text
+    assert (
+        "`heldout` (no text of its sources was read or trained on; its scores were seen while rules were written):"
+        in text
+    )
     assert "`mine` (whether Rung was tuned on it is not recorded):" in text
     assert text.index("`heldout` (") < text.index("`errors_public` (")
     assert "provider errors (10): kind: rung 80.0%, but status code 90.0%." in text
