@@ -16,10 +16,10 @@ from rung.core.domain.request import Request
 from rung.core.recovery.decide import seconds_left
 from rung.core.recovery.written_answer import answers
 from rung.engine.local_zone import local_zone
+from rung.engine.loop.abandoned_approach import abandon_approach
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
 from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
 from rung.engine.loop.project_notes import note_first_request, noted
-from rung.engine.loop.root_cause import abandon_approach
 from rung.engine.ports import ServiceWait
 
 if TYPE_CHECKING:
