@@ -286,3 +286,13 @@ def test_the_numbers_of_an_overflow() -> None:
     text = "prompt is too long: 210000 tokens > 200000 maximum"
     assert "210,000 requested, limit 200,000" in run("classify", text).output
     assert json.loads(run("classify", text, "--json").output)["tokens"] == {"limit": 200_000, "asked": 210_000}
+
+
+def test_the_model_is_explained() -> None:
+    """`rung explain learned` says what the model is and how sure it must be; `rung classify` names its strongest words."""
+    assert "at least 60% for a kind that is" in " ".join(run("explain", "learned").output.split())
+    assert json.loads(run("explain", "learned", "--json").output)["rule"]["id"] == "learned"
+    odd = "unable to locate the artifact in any of the repositories that were searched for it"
+    found = json.loads(run("classify", odd, "--json").output)
+    assert found["rule"] == "learned"
+    assert "Strongest: “" in found["why"]

@@ -20,6 +20,7 @@ WEIGHTS = Weights(
     | {f"q{letter}": pack((0, 4, 0)) for letter in "abcdefgh"}
     | {"u": pack((-10, -10, 127)), "low": pack((-128, -128, -128)), "exit:7": pack((127, 0, 0))},
 )
+ODD = Evidence(text="unable to locate the artifact in any of the repositories that were searched for it")
 MANY = [f"n{letter}" for letter in "abcdefgh"]
 
 
@@ -75,14 +76,17 @@ def test_features() -> None:
     assert "start" not in learned.features_of(tool)
 
 
-def test_the_classifier_asks_where_no_rule_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sure rule is not overruled; an unknown failure gets the model's name, and the reason can be said."""
-    monkeypatch.setattr(learned, "_weights", lambda: WEIGHTS)
-    monkeypatch.setattr(learned, "features_of", lambda facts: MANY)
-    assert classify(Evidence(text="frobnicated by a widget")).rule == learned.RULE
-    assert classify(Evidence(text="frobnicated by a widget")).kind is Kind.NETWORK
+def test_the_classifier_asks_where_no_rule_is_sure() -> None:
+    """An unknown failure gets the model's name, and the reason can be said; a sure rule is not overruled."""
+    failure = classify(ODD)
+    assert (failure.rule, failure.kind) == (learned.RULE, Kind.NOT_FOUND)
+    assert "Strongest: “" in learned.explain(ODD)
+    assert "Confidence: " in learned.explain(ODD)
     assert classify(Evidence(text="overloaded", status=529)).rule == "overloaded"
-    assert "“na”" in learned.explain(Evidence(text="frobnicated by a widget"))
-    monkeypatch.setattr(learned, "features_of", lambda facts: [])
+
+
+def test_what_it_has_no_opinion_about() -> None:
+    """It does not judge a model's answer, nor a text without words that it knows."""
+    assert learned.opinion(read_facts(ODD._replace(phase=Phase.RESULT)), 0.0) is None
     assert learned.explain(Evidence(text="frobnicated")) == learned.WHY
-    assert Opinion(Kind.REFUSAL, 0.5, ()).retryable is False
+    assert not Opinion(Kind.REFUSAL, 0.5, ()).retryable

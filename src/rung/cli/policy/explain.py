@@ -8,6 +8,7 @@ import click
 
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, paragraph, print_json, print_row
+from rung.core.classify import learned
 from rung.core.classify.classifier import rules
 from rung.core.classify.rule_index import describe_conditions
 from rung.core.domain.errors import ConfigError
@@ -35,6 +36,9 @@ def command(name: str | None, *, journal_at: str | None, as_json: bool) -> None:
         _show_all(as_json=as_json)
         return
     kind, rule = _find(name)
+    if name == learned.RULE:
+        _show_model(as_json=as_json)
+        return
     if kind is None and rule is None:
         from rung.cli.policy.explain_session import explain_session
 
@@ -50,6 +54,22 @@ def command(name: str | None, *, journal_at: str | None, as_json: bool) -> None:
         if kind is not None:
             click.echo()
         _show_rule(rule)
+
+
+def _show_model(*, as_json: bool) -> None:
+    """Explain the model that is asked where no rule is sure."""
+    if as_json:
+        print_json({"rule": {"id": learned.RULE, "why": learned.WHY}})
+        return
+    click.echo(f"{click.style(learned.RULE, bold=True, fg='cyan')}  {click.style('(model)', dim=True)}")
+    click.echo(paragraph(learned.WHY) + "\n")
+    print_row(
+        "confidence",
+        f"at least {learned.MIN_CONFIDENCE:.0%}; {learned.MIN_CONFIDENCE_AGAINST_RULE:.0%} against a rule that is not sure",
+    )
+    print_row("of a retry", f"at least {learned.MIN_CONFIDENCE_TO_REPEAT:.0%} for a kind that is retried")
+    print_row("of a limit", f"at least {learned.MIN_CONFIDENCE_OF_LIMIT:.0%} for a limit, which makes a run wait")
+    print_row("see", "`rung classify` prints its strongest words for an error")
 
 
 def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:

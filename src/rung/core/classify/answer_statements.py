@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Statement:
+class Wordings:
     """Several wordings of one statement; each is searched only if one of the substrings that it needs is present."""
 
     __slots__ = ("_wordings",)
@@ -40,17 +40,17 @@ def _compiled(text: str) -> LazyPattern[str]:
 
 
 STATEMENTS: Final = {
-    "declines": Statement(said.DECLINES),
-    "admits-disobedience": Statement(said.ADMITS_DISOBEDIENCE),
-    "off-task": Statement(said.OFF_TASK),
-    "admits-false-claim": Statement(said.ADMITS_FALSE_CLAIM),
-    "empty-answer": Statement(progress.SAYS_EMPTY),
-    "gives-up": Statement(said.GIVES_UP),
-    "asks-to-continue": Statement(progress.ASKS_TO_CONTINUE),
-    "unfinished": Statement(progress.UNFINISHED),
-    "assumes": Statement(progress.ASSUMES),
-    "hopes": Statement(progress.HOPES),
-    "claims-success": Statement(progress.CLAIMS_SUCCESS),
+    "declines": Wordings(said.DECLINES),
+    "admits-disobedience": Wordings(said.ADMITS_DISOBEDIENCE),
+    "off-task": Wordings(said.OFF_TASK),
+    "admits-false-claim": Wordings(said.ADMITS_FALSE_CLAIM),
+    "empty-answer": Wordings(progress.SAYS_EMPTY),
+    "gives-up": Wordings(said.GIVES_UP),
+    "asks-to-continue": Wordings(progress.ASKS_TO_CONTINUE),
+    "unfinished": Wordings(progress.UNFINISHED),
+    "assumes": Wordings(progress.ASSUMES),
+    "hopes": Wordings(progress.HOPES),
+    "claims-success": Wordings(progress.CLAIMS_SUCCESS),
 }
 # The text shows what it claims: counts of a test run, an exit code, a commit, a link, a command or file, a table.
 _EVIDENCE: Final = LazyPattern(
@@ -78,7 +78,7 @@ def shows_evidence(text: str) -> bool:
     return _EVIDENCE.search(text) is not None
 
 
-_CLAIMS_COMPLETION: Final = Statement(progress.CLAIMS_COMPLETION)
+_CLAIMS_COMPLETION: Final = Wordings(progress.CLAIMS_COMPLETION)
 
 
 def claims_completion(prose: str) -> bool:
@@ -88,7 +88,7 @@ def claims_completion(prose: str) -> bool:
 
 def statement_signs(prose: str, raw: str) -> set[str]:
     """Return the signs of the statements in a prose in lower case; `raw` is the text as written."""
-    signs = {sign for sign, statement in STATEMENTS.items() if statement.found_in(prose)}
+    signs = {sign for sign, wordings in STATEMENTS.items() if wordings.found_in(prose)}
     signs.update(_progress_signs(prose))
     if signs & _ENDINGS and _ASKS_FOR_INPUT.search(prose):
         signs -= _ENDINGS  # a question, not an ending

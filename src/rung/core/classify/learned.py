@@ -28,6 +28,7 @@ WHY: Final = "No rule knows this text. A statistical model names the kind by its
 MIN_WORDS: Final = 5  # of which the model knows weights: less is not enough to judge by
 MIN_CONFIDENCE: Final = 0.3  # below it, the failure stays unknown
 MIN_CONFIDENCE_AGAINST_RULE: Final = 0.7  # to name it otherwise than a rule that is not sure
+MIN_CONFIDENCE_TO_REPEAT: Final = 0.6  # for a kind that is retried
 MIN_CONFIDENCE_OF_LIMIT: Final = 0.75  # a limit that is over makes a run wait, for hours if it is a plan's
 WEIGHTS_FILE: Final = "learned.weights"
 RETRYABLE: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT}
@@ -119,12 +120,17 @@ def judge(weights: Weights, features: Sequence[str], least: float) -> Opinion | 
     probabilities = _probabilities(weights, known)
     best = max(range(len(weights.kinds)), key=probabilities.__getitem__)
     kind = weights.kinds[best]
-    if kind in _LIMITS:
-        least = max(least, MIN_CONFIDENCE_OF_LIMIT)
-    if probabilities[best] < least or kind is Kind.UNKNOWN:
+    if probabilities[best] < max(least, _least_of(kind)) or kind is Kind.UNKNOWN:
         return None
     strongest = sorted(known, key=lambda feature: -(weights.features[feature] >> _BITS * best & _LANE))
     return Opinion(kind, probabilities[best], tuple(strongest[:_REASONS]))
+
+
+def _least_of(kind: Kind) -> float:
+    """Return the confidence that a kind needs: a wrong name costs most where it makes a run wait or try again."""
+    if kind in _LIMITS:
+        return MIN_CONFIDENCE_OF_LIMIT
+    return MIN_CONFIDENCE_TO_REPEAT if kind in RETRYABLE else 0.0
 
 
 def _probabilities(weights: Weights, known: Sequence[str]) -> list[float]:

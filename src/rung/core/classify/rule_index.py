@@ -64,6 +64,8 @@ def describe_conditions(rule: ClassifyRule) -> dict[str, list[str]]:
         wanted = getattr(rule, name)
         if name in {"status", "exit_code"} and wanted:
             described[name] = _format_ranges(wanted)
+        elif name == "says":
+            described |= {name: [f"“{text}”" for text in wanted]} if wanted else {}
         elif isinstance(wanted, tuple) and wanted:
             described[name] = [str(value) for value in wanted]
         elif wanted:
