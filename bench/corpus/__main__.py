@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.corpus import printing as shown
-from bench.corpus.peers import Rung, StatusTable
+from bench.corpus.peers import RungClassifier, StatusTable
 from bench.corpus.rows import FORMS, BadFile, read_rows
 from bench.corpus.score import NEEDS, judge, tallies, unmet_needs
 from bench.corpus.speed import measure
@@ -43,7 +43,7 @@ def _hermes() -> Classifier:
 
 
 CLASSIFIERS: Final[dict[str, Callable[[], Classifier]]] = {
-    "rung": Rung,
+    "rung": RungClassifier,
     "status": StatusTable,
     "litellm": _litellm,
     "hermes": _hermes,

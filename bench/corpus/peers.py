@@ -45,7 +45,7 @@ class Classifier(Protocol):
         ...
 
 
-class Rung:
+class RungClassifier:
     """Classifier under test: `rung.classify`."""
 
     name = "rung"

@@ -59,12 +59,12 @@ def test_stamina() -> None:
     assert refused.calls == 1
 
 
-class State(TypedDict):
+class WorkState(TypedDict):
     answer: str
 
 
 def graph(work: Flaky) -> Any:
-    builder = StateGraph(State)
+    builder = StateGraph(WorkState)
     policy = RetryPolicy(retry_on=rung.is_retryable, initial_interval=0.001, jitter=False)
     builder.add_node("work", lambda state: {"answer": work()}, retry_policy=policy)
     builder.add_edge(START, "work")
@@ -84,7 +84,7 @@ def test_langgraph() -> None:
 def test_langchain() -> None:
     """So does a LangChain agent's model call."""
 
-    class Model(GenericFakeChatModel):
+    class WorkingChatModel(GenericFakeChatModel):
         work: Any
 
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
@@ -93,7 +93,7 @@ def test_langchain() -> None:
 
     def agent(work: Flaky) -> Any:
         retry = ModelRetryMiddleware(retry_on=rung.is_retryable, initial_delay=0.001, jitter=False, on_failure="error")
-        model = Model(messages=iter([AIMessage("hello")]), work=work)
+        model = WorkingChatModel(messages=iter([AIMessage("hello")]), work=work)
         return create_agent(model=model, tools=[], middleware=[retry])
 
     question = {"messages": [("user", "hi")]}

@@ -20,11 +20,12 @@ from bench.worlds.world import NONE, Task, Trial, World
 from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.policy.budget import Budget
-from rung.core.policy.policy import Policy as RungPolicy
-from rung.core.policy.policy import preset
+from rung.core.policy.templates import preset
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rung.core.policy.policy import Policy as RungPolicy
 
 BAD = Trial(False)
 GOOD = Trial(True)

@@ -61,7 +61,7 @@ def test_off_unless_asked_for() -> None:
     assert decided(2, learn=False).action is Action.NUDGE
     assert not make("task").learn.enabled
     with pytest.raises(ConfigError, match="learn"):
-        make("task", learn="yes")
+        make("task", learn="yes")  # type: ignore[arg-type]  # the mistake that is tested
 
 
 @pytest.mark.parametrize("rung", [-1, 0, 1, 5, 99])

@@ -27,16 +27,21 @@ def _ours_again() -> Iterator[None]:
     use_rules()
 
 
+def bare(code: str) -> str:
+    """Return a code without case and separators."""
+    return code.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
 def plainly(rule: ClassifyRule, facts: Facts) -> bool:
     """Return whether the rule matches, without any index."""
     signs = (
-        any(code.lower() in facts.codes for code in rule.code),
+        not {bare(code) for code in rule.code}.isdisjoint(map(bare, facts.codes)),
         any(name in facts.exception_names for name in rule.exception),
         facts.errno in rule.errno,
         facts.exit_code in rule.exit_code,
         any(phrase.found_in(facts.message_text) for phrase in parse_phrases(rule.message_has)),
         any(phrase.found_in(facts.output) for phrase in parse_phrases(rule.output_has)),
-        any(Occurrences(facts.said_words, facts.message).has(parse_statement(text)) for text in rule.says),
+        any(Occurrences(facts.statement_words, facts.message).has(parse_statement(text)) for text in rule.says),
     )
     if any(getattr(rule, sign) for sign in SIGNS) and not any(signs):
         return False

@@ -35,12 +35,62 @@ from rung.core.domain.failures import Evidence, Kind, Phase
         ("tool_choice must be auto", Kind.INVALID_REQUEST),
         ("kv cache reached its ceiling", Kind.RESOURCE_EXHAUSTED),
         ("the chunk was lost", Kind.STREAM_INTERRUPTED),
+        ("分组负载已饱和", Kind.OVERLOADED),
+        ("every slot is unavailable", Kind.OVERLOADED),
+        ("the inference process is dead", Kind.SERVER_ERROR),
+        ("runner process exited: -1", Kind.SERVER_ERROR),
+        ("region and key are mutually exclusive", Kind.CONFIGURATION),
+        ("XML syntax error in line 3", Kind.MALFORMED_OUTPUT),
+        ("lama is not running, start it first", Kind.SERVICE_DOWN),
+        ("the speech model is unavailable", Kind.MODEL_UNAVAILABLE),
     ],
 )
 def test_meaning(text: str, kind: Kind) -> None:
     """A message is named by what it is about and what it says of it."""
     failure = classify({"body": text})
     assert (failure.kind, failure.rule.startswith("says-")) == (kind, True)
+
+
+def test_a_text_about_load_wins_over_a_billing_code() -> None:
+    """What a message says counts more than the code that a gateway puts beside it."""
+    body = '{"error": {"message": "上游负载已饱和", "code": "billing_not_active"}}'
+    failure = classify({"status": 429, "body": body})
+    assert (failure.kind, failure.retryable) == (Kind.OVERLOADED, True)
+
+
+def test_a_type_of_a_validator_is_not_a_model() -> None:
+    """The name of a validator's error contains "model", but its message is about the body of the request."""
+    body = "{\"error\": {\"message\": \"[{'type': 'model_type', 'msg': 'Input should be a valid list'}]\"}}"
+    assert classify({"status": 400, "body": body}).kind is Kind.INVALID_REQUEST
+
+
+def test_a_context_that_cannot_be_shifted_is_full() -> None:
+    """A local server's status 500 for a full context is a limit, not a failure of the server."""
+    failure = classify(
+        {"status": 500, "body": '{"error": {"message": "context shift is disabled", "type": "server_error"}}'}
+    )
+    assert (failure.kind, failure.retryable) == (Kind.CONTEXT_LIMIT, False)
+
+
+@pytest.mark.parametrize("program", ["ls", "du", "chmod", "chown"])
+@pytest.mark.parametrize(
+    "name", ["x", "key", "api key", "password", "secret", "token", "model", "quota", "timeout", "connection"]
+)
+def test_a_path_that_does_not_exist(program: str, name: str) -> None:
+    """A missing path is not found, whatever the program says about access and whatever the path is called."""
+    text = f"{program}: cannot access '{name}': No such file or directory"
+    kinds = {classify(error).kind for error in (text, Evidence(text=text, phase=Phase.TOOL, exit_code=1))}
+    assert kinds == {Kind.NOT_FOUND}
+    assert classify(f"Error: ENOENT: no such file or directory, open '/x/{name}'").kind is Kind.NOT_FOUND
+    assert classify(f"{program}: cannot access '{name}': Permission denied").kind is Kind.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("phase", [Phase.CALL, Phase.TOOL])
+def test_a_variable_that_is_not_initialized(phase: Phase) -> None:
+    """JavaScript's "Cannot access 'x' before initialization" is a bug, not a denied access or a missing file."""
+    text = "ReferenceError: Cannot access 'foo' before initialization"
+    assert classify(Evidence(text=text, phase=phase)).kind is Kind.TOOL_ERROR
+    assert classify("You cannot access this project").kind is Kind.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize(

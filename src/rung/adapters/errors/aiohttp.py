@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, status_of
+from rung.core.classify.evidence import read_exception
+from rung.core.classify.response_headers import status_of
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 _QUERY: Final = re.compile(r"\?[\w.~%-]+=[^\s'\")>]*")  # query of a URL: some services take the API key there

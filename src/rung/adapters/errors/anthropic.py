@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception
+from rung.core.classify.evidence import read_exception
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 _FIRST_ERROR: Final = 400

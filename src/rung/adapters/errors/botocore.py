@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, diagnostic_headers, int_or_none, read_exception
+from rung.core.classify.evidence import read_exception
+from rung.core.classify.response_headers import diagnostic_headers
 from rung.core.classify.retry_after import wait_in_headers
+from rung.core.classify.untrusted_objects import attribute, int_or_none
 from rung.core.domain.failures import Evidence, Phase
 
 _STREAM: Final = frozenset({"EventStreamError", "ResponseStreamingError", "IncompleteReadError"})

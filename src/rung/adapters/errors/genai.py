@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from rung.core.classify.evidence import attribute, int_or_none, read_exception
+from rung.core.classify.evidence import read_exception
 from rung.core.classify.retry_after import parse_duration
+from rung.core.classify.untrusted_objects import attribute, int_or_none
 from rung.core.domain.failures import Evidence, Phase
 
 _DETAILS_LIMIT: Final = 20

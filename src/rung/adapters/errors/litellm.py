@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rung.core.classify.evidence import attribute, diagnostic_headers, read_exception, status_of, text_of
+from rung.core.classify.evidence import read_exception, text_of
+from rung.core.classify.response_headers import diagnostic_headers, status_of
 from rung.core.classify.retry_after import wait_in_headers
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 _INVENTED_STATUSES: Final = frozenset({408, 500})  # set for every timeout and every lost connection

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from rung.core.classify.evidence import attribute, clip, int_or_none, read_exception, text_of
+from rung.core.classify.evidence import clip, read_exception, text_of
+from rung.core.classify.untrusted_objects import attribute, int_or_none
 from rung.core.domain.failures import Evidence, Phase
 
 _BLOCKS_LIMIT: Final = 20

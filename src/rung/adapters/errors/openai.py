@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, text_of
+from rung.core.classify.evidence import read_exception, text_of
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 _HTTP_ERRORS: Final = range(400, 600)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rung.core.classify.evidence import int_or_none, text_of
+from rung.core.classify.evidence import text_of
 from rung.core.classify.retry_after import wait_in_text
+from rung.core.classify.untrusted_objects import int_or_none
 from rung.core.domain.failures import Evidence, Phase
 from rung.core.text.json_in_text import parse_json_object
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from rung.core.classify.evidence import attribute, int_or_none, read_exception, text_of
+from rung.core.classify.evidence import read_exception, text_of
+from rung.core.classify.untrusted_objects import attribute, int_or_none
 from rung.core.domain.failures import Evidence, Phase
 
 _MAX_TAIL_CHARACTERS: Final = 16_384  # characters of each stream: the error is at the end

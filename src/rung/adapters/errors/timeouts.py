@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rung.core.classify.evidence import attribute, read_exception, text_of
+from rung.core.classify.evidence import read_exception, text_of
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 

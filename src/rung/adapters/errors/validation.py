@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from rung.core.classify.evidence import attribute, read_exception, text_of
+from rung.core.classify.evidence import read_exception, text_of
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain.failures import Evidence, Phase
 
 _ERRORS_LIMIT: Final = 20

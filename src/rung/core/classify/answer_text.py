@@ -15,7 +15,18 @@ _TAIL_CHARS: Final = 6_000  # its end says how it ended
 _MAX_BODY_CHARS: Final = 200_000  # a longer body is not parsed
 _MAX_DEPTH: Final = 12
 _BODY_KEYS: Final = frozenset(
-    {"choices", "candidates", "output", "stop_reason", "stopReason", "finish_reason", "usage", "done_reason", "text"}
+    {
+        "choices",
+        "candidates",
+        "output",
+        "stop_reason",
+        "stopReason",
+        "finish_reason",
+        "usage",
+        "done_reason",
+        "text",
+        "tool_calls",
+    }
 )
 _TEXT_KEYS: Final = frozenset({"content", "text", "output_text", "response", "reasoning_content"})
 _CONTAINERS: Final = frozenset({"choices", "candidates", "output", "content", "text", "message", "response"})

@@ -62,7 +62,7 @@ DECLINES: Final = (
         "can't|cannot|can not|won't|will not|unable|able to",
         (
             r"\b(?:i|we)(?:'m| am)? (?:can't|cannot|can not|won't|will not|unable to|not able to|won't be able to) (?:help|assist|comply"
-            r"|engage|fulfil+|participate|support|discuss|respond|do that|provide (?:that|this|assistance|help))(?: you)?(?: (?:with|in|to|on|by))?"
+            r"|engage|fulfil+|participate|support|discuss|respond|do that|process(?= that| this| such)|provide (?:that|this|assistance|help))(?: you)?(?: (?:with|in|to|on|by))?"
             r"(?: (?:that|this|your|the|those|these|such|any|requests?|task|topic|kind|type|of|content|here|it|further|same|doing|creating"
             r"|particular|question|query|matter|conversation))* ?(?:[.!,;]|$)"
         ),
@@ -71,6 +71,18 @@ DECLINES: Final = (
     (
         "comfortable|prohibited",
         r"\bi(?:'m| am) (?:not comfortable|prohibited from)",
+    ),
+    (
+        "boundary|line i|limit for me",
+        r"\b(?:hard|firm|red|absolute) (?:boundary|line|limit)(?: (?:for me|of mine)\b| (?:that )?i (?:won't|will not|don't|do not|can't|cannot)\b)|\ba line i (?:won't|will not|don't) cross\b",
+    ),
+    # an inability, and the offer of something else
+    (
+        "something else|anything else|another way",
+        (
+            r"\b(?:hard time|trouble|difficult\w*|unable|not able|can't|cannot|won't)\b[^.!?\n]{0,60}\b(?:request|question|that|this|it)\s?[.!,;]\s{0,3}"
+            r"(?:but )?(?:can|could|may|is there|would you|how about)\b[^.!?\n]{0,40}\b(?:(?:something|anything) else|another way)\b"
+        ),
     ),
     # a model that speaks of itself as one
     (
@@ -135,6 +147,31 @@ DECLINES: Final = (
 
 ADMITS_DISOBEDIENCE: Final = (
     (
+        "banned|forbidden|prohibited|off limits|off-limits",
+        r"SELF(?:'ve| have)? (?:used|ran|run|called|executed|did|changed|touched)~\b(?:which|that) (?:is|was|are|were) (?:\w+ly )?(?:banned|forbidden|prohibited|off[- ]limits)\b",
+    ),
+    (
+        "my fault|my mistake",
+        r"\bmy (?:fault|mistake)\b[^?]{0,120}\bi (?:overwrote|deleted|removed|wiped|dropped|destroyed|force-pushed)\b",
+    ),
+    (
+        "have asked|'ve asked|have waited|checked with you",
+        r"SELF should(?:'ve| have) (?:asked(?: you)?|checked with you|waited|consulted you)(?: \w+)? (?:before|first\b|for your)",
+    ),
+    ("you asked for", r"\byou asked for [^.!?\n]{1,60}, but i (?:wrote|did|used|made|built|created|chose|gave|went)\b"),
+    (
+        "instead of",
+        r"\binstead of (?:the |what |doing )?[^.!?\n]{0,40}\byou (?:asked|requested|wanted|told)[^.!?\n]{0,20}, (?:i|we)\b",
+    ),
+    (
+        "beyond|outside|exceeded",
+        r"SELF (?:\w+ )?(?:went beyond|acted outside|exceeded|overstepped|ignored) (?:of )?(?:the |my |your )?(?:scope|task|request|instructions?|mandate|authority)\b",
+    ),
+    (
+        "forbid|forbad|prohibited|ruled out",
+        r"\b(?:which|that|what|although|though) you (?:had |have |explicitly )*(?:forbidden|forbade|prohibited|ruled out|told me not to)\b",
+    ),
+    (
         "ignor|disregard|violat|disobey|broke|deviat|against|overstepp|contradict|follow|respect|obey|listen|opposite",
         (
             r"SELF(?:'ve| have| had)?(?: (?:completely|clearly|explicitly|directly|repeatedly|again|just|blatantly|also))* (?:ignor|disregard"
@@ -151,6 +188,17 @@ ADMITS_DISOBEDIENCE: Final = (
         ),
     ),
     (
+        "although|even though|despite|when you|after you",
+        (
+            r"SELF (?:\w+ )?(?:delet|modif|chang|commit|push|remov|overwr|edit|revert|dropp|ran|rewr|install|merg|start|creat|deploy|sent)\w*~\b(?:although|even though|despite|after|when) you"
+            r"(?:r (?:instruction|request)|(?: had| have| explicitly| clearly)* (?:told|asked|said|instructed|forb))"
+        ),
+    ),
+    (
+        "only",
+        r"\byou (?:had |have )?asked(?: me)? (?:only|just) (?:to|for)\b[^.!?\n]{0,60}\bbut (?:i|we)\b|\byou (?:only|just) asked(?: me)? (?:to|for)\b[^.!?\n]{0,60}\bbut (?:i|we)\b",
+    ),
+    (
         "should not|shouldn't|no right|supposed to",
         (
             r"SELF (?:should not|shouldn't|had no right to|was not supposed to|wasn't supposed to)(?: have)? (?:delet|modif|chang|touch|commit"
@@ -160,7 +208,7 @@ ADMITS_DISOBEDIENCE: Final = (
     (
         "without",
         (
-            r"SELF (?:delet|modif|chang|commit|push|remov|overwr|edit|revert|dropp|ran|wip|install|made)~\bwithout (?:your |any |explicit |first "
+            r"SELF (?:delet|modif|chang|commit|push|remov|overwr|edit|revert|dropp|ran|wip|install|made|went ahead|proceeded|acted|deploy|merg)~\bwithout (?:your |any |explicit |first "
             r"|user )*(?:permission|approval|consent|authori[sz]ation|confirmation|asking|being asked)"
         ),
     ),
@@ -190,7 +238,14 @@ OFF_TASK: Final = (
             r"|no (?:text|file|content|code|question)|not provided|missing|haven't|didn't|cut off|incomplete)"
         ),
     ),
-    ("hello|hi", r"\A\W{0,9}(?:hello|hi)[!,.] (?:how can i|what can i|i'm ready|how may i)~"),
+    (
+        "hello|hi|hey|welcome|greetings",
+        r"\A\W{0,9}(?:hello|hi|hey|welcome|greetings)\b[^?\n]{0,120}\b(?:how can i|what can i|i'm ready|how may i|what would you like|what shall we|what are we|what do you (?:want|need))[^?\n]{0,80}\?\s{0,9}\Z",
+    ),
+    (
+        "team will|business day|working day|be in touch",
+        r"\bour (?:\w+ )?team will (?:review|get back|contact|respond|be in touch|look into|reach out)|\b(?:respond|reply|get back to you|answer|contact you)[^.!?\n]{0,30} within [^.!?\n]{1,20}(?:business|working) (?:day|hour)s?\b|\bwe will be in touch\b",
+    ),
     ("let me know what", r"\blet me know what you(?:'d| would)? (?:like|want|need)(?: me)? to (?:do|work on|help)"),
     ("how can i", r"\bhow can i (?:help|assist) you(?: with this)?(?: today)?\?\s{0,9}\Z"),
 )
@@ -207,7 +262,7 @@ ADMITS_FALSE_CLAIM: Final = (
     (
         "didn't|did not|never|haven't|have not|hadn't|had not",
         (
-            r"SELF(?:'ve)? (?:didn't|did not|never|haven't|have not|hadn't|had not)(?: even| actually| really| properly| fully| yet)* (?:test"
+            r"SELF(?:'ve)? (?:didn't|did not|never|haven't|have not|hadn't|had not)(?: even| actually| really| properly| fully| yet| get around to| have time to| got around to)* (?:test|running\b"
             r"|run\b|ran\b|verif|check|validat|confirm|execut|compil)"
         ),
     ),
@@ -221,115 +276,5 @@ ADMITS_FALSE_CLAIM: Final = (
             r"\b(?:done|fixed|claim\w*|said|stated|reported|report|assum\w*|complete)\b~\bwithout (?:actually |even |really |properly |first )*"
             r"(?:test|verify|checking|running|validat|looking|reading|confirming)"
         ),
-    ),
-)
-
-GIVES_UP: Final = (
-    ("unable to|able to|n't|cannot|could not|can not|no longer|failed to|how to", r"CANNOT (?:\w+ly )?WORK"),
-    ("unable to|able to|n't|cannot|could not|can not|no longer|failed to|how to", r"CANNOT (?:\w+ly )?SEARCH~\bSOUGHT"),
-    (
-        "unable|possible|failed",
-        r"(?:^|[.!?:,] {1,3}|\bwas |\bis |\bbeen |\bwere )(?:unable|not possible|impossible|failed) to (?:\w+ly )?(?:WORK|SEARCH~\bSOUGHT)",
-    ),
-    (
-        "not be",
-        r"\b(?:could|can) ?not be (?:\w+ly )?(?:determined|completed|solved|accomplished|answered|ascertained|deduced)",
-    ),
-    (
-        "insufficient|not enough",
-        r"\b(?:insufficient|not enough) (?:data|information|evidence)\b~\bto (?:determin|answer|conclud|complet|provid|identif)",
-    ),
-    ("give|gave|giving|quit", r"\bi (?:give|gave|am giving|have given|'ve given) up\b|\bgiving up\b|\bi quit\b"),
-    (
-        "stuck|a loss|out of ideas|in circles|a failure|a disgrace|progress|defeated",
-        (
-            r"\bi(?:'m| am) (?:completely |totally |really )?(?:stuck|at a loss|out of ideas|going (?:around |round )?in circles|a failure"
-            r"|a disgrace|not making progress|defeated)"
-        ),
-    ),
-    (
-        "exhausted|out of|hit a|failed|in circles|everything",
-        r"\bi(?:'ve| have) (?:exhausted|run out of|hit a (?:wall|dead end)|failed (?:you|at this|to)|been going in circles|tried everything)",
-    ),
-    (
-        "worked|failed",
-        r"\b(?:none of|all)(?: of)? (?:the|my|these|those|our)? ?(?:approaches|attempts|methods|fixes|efforts|strategies) (?:have |has )?(?:worked|failed)",
-    ),
-    ("out of", r"\bi (?:ran|have run) out of (?:time|turns|steps|ideas|context|options)"),
-    (
-        "stop|end|leave|pause",
-        r"\bi (?:have to|must|will|should|need to) (?:stop|end|leave it|pause) (?:here|now|at this point)",
-    ),
-    (
-        "beyond|further progress",
-        r"\bbeyond (?:what i can|my (?:current )?(?:capabilit|abilit))|\bno further progress\b",
-    ),
-    ("the rest", r"\bthe rest is left to (?:you|the)|\bi(?:'ll| will) leave the rest"),
-    (
-        "yourself|manually|by hand|your own",
-        r"\byou(?:'ll| will| would| may)? (?:need|have) to (?:do|finish|complete|implement|fix|write|handle|make|solve)~\b(?:yourself|manually|by hand|on your own)",
-    ),
-    (
-        "unable to|able to|n't|cannot|can not|could not",
-        r"CANNOT (?:directly |currently )?(?:access|browse|open|view|connect to|interact with|log ?in|watch|listen to)\b",
-    ),
-    (
-        "as an ai|language model",
-        r"\b(?:as an ai|language model)~\b(?:can't|cannot|unable|not able|don't have|do not have)~\b(?:access|browse|execute|run|open|view|abilit|capabilit|real-time)",
-    ),
-    # what was looked for is not in the sources
-    (
-        "not specified|not mentioned|not provided|not stated|not given",
-        r"\b(?:is|was|are|were) not (?:explicitly )?(?:specified|mentioned|provided|stated|given) in (?:the|any|my)~\b(?:text|snippet|context|reference|website|document|source|material|article)",
-    ),
-    (
-        "encontr|acceso|proporcion",
-        r"\bno (?:se encontr[óo]|encontr[ée]|pude encontrar|tengo acceso a) (?:\w+ ){0,2}informaci[óo]n",
-    ),
-    (
-        "keine antwort|nicht sehen|keinen zugriff",
-        r"\bkann (?:ich )?[^.\n]{0,60}(?:keine antwort geben|nicht sehen)|\bkeinen zugriff auf",
-    ),
-    ("抱歉|遗憾|对不起|无法|不能", "(?:无法|不能)(?:直接)?(?:访问|打开|读取|执行|获取|连接)"),
-    (
-        "despite",
-        r"\bdespite (?:multiple|several|many|repeated|numerous|extensive|all|my|our|\d+) ~\b(?:attempt|effort|tries|search|try)",
-    ),
-    (
-        "me to|me from",
-        r"\b(?:do|does|did)(?:n't| not) (?:allow|let|enable|permit) me to\b|\bprevent(?:s|ed|ing)? me from\b",
-    ),
-    (
-        "i don't|i do not",
-        r"\bi (?:don't|do not) (?:have|know) (?:a|any|the) (?:definitive |final |other |more )?(?:answer|solution|idea|way forward)",
-    ),
-    (
-        "know what|intervention",
-        r"\bi don't know what (?:else )?to (?:do|try)|\b(?:needs?|requires?) (?:human|manual) intervention",
-    ),
-    (
-        "would",
-        r"\bin a real (?:scenario|environment|setting|execution), (?:i|we) would|\b(?:i|we) would (?:now |then |normally )+(?:call|use|run|execute|invoke|ask)",
-    ),
-    (
-        "designed for|would|beyond",
-        r"\b(?:challenge|task|problem|exercise)\b~\b(?:designed for|would (?:typically|normally|usually)|is beyond)~\b(?:advanced|specialis|specializ|expert|manual|solved|require)",
-    ),
-    ("no response", r"\A\W{0,9}no response (?:requested|needed|required)\W{0,9}\Z"),
-    (
-        "放弃|无法|没有办法|没能",
-        "我(?:已经)?放弃|无法(?:继续|完成|解决|找到|确定)|没有办法(?:完成|继续|解决)|没能(?:完成|找到|解决)",
-    ),
-    (
-        "できません|ませんでした|수 없",
-        "見つけることができません|完了できません|できませんでした|見つかりませんでした|찾을 수 없었|완료할 수 없",
-    ),
-    (
-        "não consegui|no pude|no he|no logr",
-        r"não consegui (?:concluir|completar|encontrar|resolver)|no (?:pude|he podido|logré) (?:completar|encontrar|resolver|terminar)",
-    ),
-    (
-        "pas|nicht|не ",
-        r"je n'ai pas (?:pu|réussi)|konnte (?:ich )?(?:die aufgabe |das |es )?(?:leider )?nicht (?:abschließen|lösen|finden|fertig)|не удалось|не смог",
     ),
 )

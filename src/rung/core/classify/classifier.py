@@ -14,7 +14,21 @@ from rung.core.classify.read_facts import read_facts
 from rung.core.classify.reset_times import names_reset, reset_wait
 from rung.core.classify.retry_after import wait_in_headers
 from rung.core.classify.rule_index import ClassifyRule, RuleIndex
-from rung.core.classify.rules import answers, provider, statements, tools
+from rung.core.classify.rules import (
+    access,
+    answers,
+    availability,
+    fallbacks,
+    limits,
+    reopening,
+    requests,
+    statements,
+    stop_reasons,
+    tool_calls,
+    tools,
+    translated,
+    zhipu,
+)
 from rung.core.domain.failures import TRANSIENT, Evidence, Failure, Kind
 
 if TYPE_CHECKING:
@@ -24,22 +38,26 @@ if TYPE_CHECKING:
 # The most reliable rules come first: the engine's own time-outs, errno values, stop reasons. Text rules follow, from
 # specific to general. The bare HTTP status, the exception class and the exit code come last.
 RULES: Final[tuple[ClassifyRule, ...]] = (
-    *provider.ENGINE,
+    *stop_reasons.ENGINE,
     *tools.SYSTEM,
     *tools.TESTS,
-    *provider.STOP_REASONS,
+    *tool_calls.TOOL_CALLS,
+    *stop_reasons.STOP_REASONS,
     *answers.ANSWERS,
-    *provider.LIMITS,
-    *provider.ACCESS,
-    *provider.AVAILABILITY,
-    *provider.REQUEST,
-    *provider.REOPENING,
+    *zhipu.NUMBERED,
+    *limits.LIMITS,
+    *access.ACCESS,
+    *availability.AVAILABILITY,
+    *requests.REQUEST,
+    *reopening.REOPENING,
     *statements.STATEMENTS,
-    *provider.HTTP_STATUSES,
+    *fallbacks.CODES,
+    *fallbacks.HTTP_STATUSES,
+    *translated.TRANSLATED,
     *tools.TOOL_OUTPUT,
     *statements.TOOL_STATEMENTS,
     *tools.TOOL_FALLBACK,
-    *provider.EXCEPTION_CLASSES,
+    *fallbacks.EXCEPTION_CLASSES,
 )
 
 _user_rules: tuple[tuple[ClassifyRule, ...], tuple[ClassifyRule, ...]] = ((), ())
@@ -50,7 +68,23 @@ _MAX_CACHED_CHARS: Final = 4_096  # larger evidence is not cached
 
 
 def use_rules(before: Iterable[ClassifyRule] = (), after: Iterable[ClassifyRule] = ()) -> None:
-    """Set the user rules before and after the built-in ones, for the whole process; call without arguments to reset."""
+    """Set your own classification rules for the whole process. Without arguments, remove them.
+
+    Args:
+        before: Rules that are tried before the built-in ones. Default: none.
+        after: Rules that are tried after the built-in ones. Default: none.
+
+    Example:
+        >>> import rung
+        >>> example = rung.Evidence(text="the farm is busy")
+        >>> rule = rung.rules.ClassifyRule(
+        ...     id="busy", kind=rung.Kind.OVERLOADED, why="our proxy", example=example, contains=("farm is busy",)
+        ... )
+        >>> rung.rules.use_rules(before=[rule])
+        >>> rung.classify("the farm is busy").kind.value
+        'overloaded'
+        >>> rung.rules.use_rules()
+    """
     global _user_rules, _index  # process-wide, as in `logging`: set once at start-up
     _user_rules, _index = (tuple(before), tuple(after)), None
     clear_cache()
@@ -75,10 +109,22 @@ def _build_index() -> RuleIndex:
 
 
 def classify(error: object, now: float | None = None, zone: tzinfo | None = None) -> Failure:
-    """Classify an exception, a response-like mapping, a text or evidence.
+    """Classify an error: return its kind, whether the same call may be repeated, and how long to wait.
 
-    With `now` (UTC seconds), a time at which a limit reopens becomes a wait: a date in a header also without a `Date`
-    header, a timestamp in a body, a time in a sentence ("resets 3pm"). `zone` is the zone of times without one.
+    Args:
+        error: An exception of any SDK, also wrapped; a mapping with `status`, `headers` and `body`; a text; or evidence.
+        now: UTC seconds. With it, a time at which a limit reopens becomes a wait: a date in a header also without a `Date`
+            header, a timestamp in a body, a time in a sentence ("resets 3pm"). Default: such times are not read.
+        zone: Time zone of times in a text that name none. Default: UTC.
+
+    Returns:
+        The failure. An error that no rule recognises has the kind `unknown`.
+
+    Example:
+        >>> import rung
+        >>> failure = rung.classify({"status": 429, "headers": {"retry-after": "20"}, "body": "slow down"})
+        >>> failure.kind.value, failure.retryable, failure.retry_after
+        ('rate_limit', True, 20.0)
     """
     failure = _classify_cached(error)
     if now is None or failure.retry_after is not None or failure.kind not in _WAIT_KINDS:
@@ -139,7 +185,21 @@ def _classify(error: Evidence) -> Failure:
 
 
 def is_retryable(error: object) -> bool:
-    """Return whether the same call may be retried unchanged. Fits the predicates of tenacity and LangGraph."""
+    """Return whether the same call may be repeated unchanged. Fits the predicates of tenacity, LangGraph and LangChain.
+
+    Args:
+        error: Whatever `rung.classify` takes: an exception, a mapping with `status` and `body`, a text.
+
+    Returns:
+        True for failures that pass, such as overload, a rate limit or a reset connection.
+
+    Example:
+        >>> import rung
+        >>> rung.is_retryable(ConnectionResetError("reset by peer"))
+        True
+        >>> rung.is_retryable({"status": 401, "body": "invalid x-api-key"})
+        False
+    """
     return classify(error).retryable
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 JUST_PASSED_SECONDS: Final = 1_800.0
 
 
-class _Clock(NamedTuple):
+class _ClockTime(NamedTuple):
     hour: int = 0
     minute: int = 0
     second: int = 0
@@ -89,24 +89,24 @@ _CJK: Final = LazyPattern(
 )
 
 
-def _read_clock(text: str, start: int, day: Day | None) -> tuple[_Clock | None, int]:
+def _read_clock(text: str, start: int, day: Day | None) -> tuple[_ClockTime | None, int]:
     """Return the time of day written at `start` and where it ends; a day without one begins at midnight."""
     separator = _SEPARATOR.match(text, start) if day is not None else None
     begin = start if separator is None else separator.end()
     found = _CLOCK.match(text, begin)
     if found is not None and found[5]:
-        return _Clock(hour=_NOON if found[5].lower() == "noon" else 0), found.end()
+        return _ClockTime(hour=_NOON if found[5].lower() == "noon" else 0), found.end()
     if found is not None and (found[2] or found[4]):
-        return _Clock(_hour(int(found[1]), found[4]), int(found[2] or 0), int(found[3] or 0)), found.end()
+        return _ClockTime(_hour(int(found[1]), found[4]), int(found[2] or 0), int(found[3] or 0)), found.end()
     found = _HOURS.match(text, begin)
     if found is not None:
-        return _Clock(int(found[1]), int(found[2] or 0)), found.end()
+        return _ClockTime(int(found[1]), int(found[2] or 0)), found.end()
     found = _CJK.match(text, begin)
     if found is not None:
         hour = _hour(int(found[3]), "a" if found[1] else "p" if found[2] else None)
-        return _Clock(hour, 30 if found[6] else int(found[4] or found[5] or 0)), found.end()
+        return _ClockTime(hour, 30 if found[6] else int(found[4] or found[5] or 0)), found.end()
     # "tomorrow" alone is no certain time: the limits of many services reopen at midnight in another zone.
-    return (_Clock(), start) if day is not None and day.offset is None else (None, start)
+    return (_ClockTime(), start) if day is not None and day.offset is None else (None, start)
 
 
 def _hour(hour: int, half: str | None) -> int:
@@ -118,7 +118,7 @@ def _hour(hour: int, half: str | None) -> int:
     return hour % _NOON + (_NOON if half.lower() == "p" else 0)
 
 
-def _resolve(day: Day | None, clock: _Clock, now: float, zone: tzinfo) -> float | None:
+def _resolve(day: Day | None, clock: _ClockTime, now: float, zone: tzinfo) -> float | None:
     """Return the first time that fits and has not passed long ago."""
     today = datetime.fromtimestamp(now, zone).date()
     for candidate in days_from(day, today):

@@ -6,17 +6,17 @@ specific to one package are read by its adapter, which registers a reader under 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from json.encoder import encode_basestring as quoted
-from typing import Any, Final
+from typing import Final
 
 from rung.core.classify.error_readers import reader_for
 from rung.core.classify.redaction import redacted, redacted_headers
+from rung.core.classify.response_headers import code_in_headers, diagnostic_headers, headers_of, status_of
 from rung.core.classify.retry_after import wait_in_headers
-from rung.core.domain.errors import AttemptError, AttemptStalled, AttemptTimeout, CircuitOpenError
+from rung.core.classify.untrusted_objects import attribute, class_name, int_or_none
+from rung.core.domain.errors import AttemptError, AttemptStalled, AttemptTimeout, CircuitOpenError, ConfigError
 from rung.core.domain.failures import CIRCUIT_OPEN, NO_HEADERS, Evidence, Kind, Phase
 
 TEXT_LIMIT: Final = 65_536  # characters kept of a body: its head and its tail
@@ -24,7 +24,6 @@ CODE_LIMIT: Final = 200
 CHAIN_LIMIT: Final = 16
 TIMEOUT_NAME: Final = "rung.errors.AttemptTimeout"  # of an attempt that the engine interrupted
 _MAX_CAUSE_TEXTS: Final = 4  # texts quoted from a chain of causes
-_MAX_HEADERS: Final = 100
 _MAX_DUMP_DEPTH: Final = 24
 _MAX_DUMP_STRING: Final = 4_096
 _BYTE_TYPES: Final = (bytes, bytearray)
@@ -79,9 +78,6 @@ def clip(text: str, limit: int = TEXT_LIMIT) -> str:
     if head <= 0:
         return text[:limit]
     return text[:head] + mark + text[-(limit - len(mark) - head) :]
-
-
-# -- exceptions ---------------------------------------------------------------------------------------
 
 
 def _from_exception(error: BaseException) -> Evidence:
@@ -159,7 +155,7 @@ def read_exception(
     return Evidence(
         text=text,
         status=status_of(error, response),
-        code=code or _text_attribute(error, "code") or _text_attribute(error, "type") or _code_in_headers(headers),
+        code=code or _text_attribute(error, "code") or _text_attribute(error, "type") or code_in_headers(headers),
         provider=provider,
         headers=headers,
         exceptions=tuple(_class_names(type(error))),
@@ -184,6 +180,8 @@ def carried_evidence(error: BaseException) -> Evidence | None:
         return _with_wait(attached) if attached.headers else attached
     if isinstance(error, CircuitOpenError):
         return Evidence(text=str(error), code=CIRCUIT_OPEN, finding=Kind.SERVICE_DOWN, retry_after=error.retry_after)
+    if isinstance(error, ConfigError):  # misuse of Rung inside the attempt: no other request can change it
+        return Evidence(text=str(error), exceptions=(class_name(error),), finding=Kind.CONFIGURATION, final=True)
     if isinstance(error, AttemptStalled):
         return Evidence(text=str(error), finding=Kind.STALLED, phase=Phase.LIMIT)
     if isinstance(error, AttemptTimeout):
@@ -246,8 +244,6 @@ def _class_names(cls: type) -> list[str]:
     return names
 
 
-# -- mappings -----------------------------------------------------------------------------------------
-
 _PHASES: Final = {"tool": Phase.TOOL, "output": Phase.RESULT}
 
 
@@ -261,7 +257,7 @@ def _from_mapping(facts: Mapping[object, object]) -> Evidence:
     return Evidence(
         _field_text(get("body")) or _field_text(get("message")),
         status if type(status) is int else int_or_none(status),
-        code[:CODE_LIMIT] if code and isinstance(code, str) else _code_in_headers(kept_headers),
+        code[:CODE_LIMIT] if code and isinstance(code, str) else code_in_headers(kept_headers),
         provider[:CODE_LIMIT] if isinstance(provider, str) else "",
         kept_headers,
         (raised[:CODE_LIMIT],) if isinstance(raised, str) and raised else (),
@@ -285,33 +281,9 @@ def _field_text(value: object) -> str:
     return "" if value is None else text_of(value)
 
 
-# -- helpers, also used by adapters ----------------------------------------------------------------------------
-
-
-def attribute(holder: object, name: str) -> Any:
-    """Return an attribute; None if it does not exist or reading it raises."""
-    try:
-        return getattr(holder, name, None)
-    except Exception:  # a third-party property may raise anything
-        return None
-
-
-def class_name(value: object) -> str:
-    """Return the name of a value's class, past whatever its metaclass does."""
-    return str(_TYPE_NAME(type(value)))
-
-
-_TYPE_NAME: Final = type.__dict__["__name__"].__get__
-
-
 def describe_error(error: BaseException) -> str:
     """Return the class and the text of an exception on which nothing can be relied, without secrets."""
     return redacted(f"{class_name(error)}: {text_of(error)}")
-
-
-def int_or_none(value: object) -> int | None:
-    """Return an integer as `int`; None for any other type and for bool."""
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text_of(value: object, limit: int = TEXT_LIMIT) -> str:
@@ -364,50 +336,3 @@ def _dump_json(value: object, budget: list[int], depth: int) -> str:
 def _text_attribute(link: BaseException, name: str) -> str:
     value = attribute(link, name)
     return value[:CODE_LIMIT] if isinstance(value, str) else ""
-
-
-def status_of(*holders: object) -> int | None:
-    """Return the HTTP status of the first object that has one."""
-    for holder in holders:
-        if holder is None:
-            continue
-        for name in ("status_code", "status", "code"):
-            try:
-                value = getattr(holder, name, None)
-            except Exception:  # noqa: S112  # inlined `attribute()`: this runs for every exception
-                continue
-            if isinstance(value, int) and 100 <= value <= 599:
-                return int(value)
-    return None
-
-
-def headers_of(*holders: object) -> Mapping[str, str]:
-    """Return the diagnostic headers of the first object that has any."""
-    for holder in holders:
-        raw = None if holder is None else attribute(holder, "headers")
-        headers = NO_HEADERS if raw is None else diagnostic_headers(raw)
-        if headers:
-            return headers
-    return NO_HEADERS
-
-
-# Headers that help to classify a failure or to time its retry. Cookies and keys must never be stored.
-_is_diagnostic: Final = re.compile(
-    r"retry|ratelimit|rate-limit|content-type|request-id|^date$|^server$|^x-codex-.*(?:percent|reset)|^x-quota-snapshot"
-    r"|^x-amzn-errortype$"
-).search
-
-
-def _code_in_headers(headers: Mapping[str, str]) -> str:
-    """Return the error code of AWS, such as ThrottlingException: its body may only have a message."""
-    code = headers.get("x-amzn-errortype", "") if headers else ""
-    return code.partition(":")[0].rpartition("#")[2] if code else ""
-
-
-def diagnostic_headers(headers: Any) -> Mapping[str, str]:
-    """Return the diagnostic headers, with lower-case names."""
-    try:
-        named = ((str(name).lower(), value) for name, value in islice(headers.items(), _MAX_HEADERS))
-        return {name: str(value)[:200] for name, value in named if _is_diagnostic(name)}
-    except Exception:  # not a mapping, or one that raises
-        return NO_HEADERS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import normalized, words_of
 from rung.core.classify.retry_after import wait_in_text
 from rung.core.domain.failures import Phase
@@ -13,8 +14,14 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Evidence
 
+_HUMP: Final = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _APART: Final = ("|",) * 20  # more words than a statement spans: a code is a statement of its own
 MAX_OUTPUT_WORDS: Final = 120  # of a tool's output in which statements are searched: its end says why it failed
+
+
+def snake_case(name: str) -> str:
+    """Return a name with its humps as words: "ModelNotOpen" as "model_not_open"."""
+    return _HUMP.sub("_", name).lower()
 
 
 class Facts:
@@ -47,6 +54,8 @@ class Facts:
         self.provider = evidence.provider.lower()
         self._wait = evidence.retry_after
         self.codes: set[str] = set(evidence.code.lower().split()) if evidence.code else set()
+        if self.codes and not evidence.code.islower():
+            self.codes.update(snake_case(evidence.code).split())
         self.exception_names: set[str] = (
             {name.rpartition(".")[2] for name in evidence.exceptions} if evidence.exceptions else set()
         )
@@ -76,12 +85,17 @@ class Facts:
         return self._message_text
 
     @property
-    def said_words(self) -> Sequence[str]:
+    def statement_words(self) -> Sequence[str]:
         """Words in which statements are searched: the service's message and codes, or the end of a tool's output."""
         if self.phase is Phase.TOOL and not self.message_words:
             return self.words[-MAX_OUTPUT_WORDS:]
         codes = sorted(code for code in self.codes if "_" in code or "-" in code)
         return [*self.message_words, *_APART, *words_of("\n".join(codes))] if codes else self.message_words
+
+    @property
+    def class_words(self) -> Sequence[str]:
+        """Words of the exception classes, in which statements are searched where the message makes none."""
+        return words_of("\n".join(map(snake_case, sorted(self.exception_names))))
 
     @property
     def wait(self) -> float | None:

@@ -11,6 +11,7 @@ from itertools import islice
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.core.classify.facts import snake_case
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.status_text import http_status
 
@@ -32,7 +33,7 @@ _FIELD_ROLES: Final = {
     **dict.fromkeys(
         (
             "message", "error", "detail", "msg", "raw", "description", "error_message", "errorMessage", "error_description",
-            "title", "Message",
+            "title", "Message", "status_msg", "error_msg", "errmsg", "errMsg", "err_msg", "errorMsg", "statusMessage", "status_message",
         ),
         _MESSAGE,
     ),
@@ -51,6 +52,7 @@ _EXCEPTION_SUFFIXES: Final = ("Exception", "Error")  # `name` is an exception cl
 _MIN_FAILURE_STATUS: Final = 300  # a lower status belongs to the wrapper, not to the failure
 _MAX_CODE_CHARS: Final = 80
 _QUOTES: Final = ("'", '"')
+_CODE_PARTS: Final = LazyPattern("[.:]")
 _decode: Final = JSONDecoder().raw_decode
 
 
@@ -117,7 +119,12 @@ def _read_code(facts: Facts, name: str, value: str) -> None:
     if name == "blockReason":
         facts.codes.add("content_filter")  # any block reason means that the content was blocked
     if len(value) <= _MAX_CODE_CHARS:
-        facts.codes.add(value.lower())
+        code = value.lower()
+        facts.codes.add(code)
+        if code != value:
+            facts.codes.add(snake_case(value))  # "ModelNotOpen" says that the model is not open
+        if ("." in code or ":" in code) and " " not in code:
+            facts.codes.update(_CODE_PARTS.split(code))  # "Throttling.RateQuota" is a kind of throttling
         if name == "__type":
             facts.codes.add(value.rpartition("#")[2].lower())  # AWS names the service before the code
         if facts.status is None and name in _STATUS_FIELDS:

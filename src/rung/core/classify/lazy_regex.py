@@ -16,6 +16,7 @@ class LazyPattern(Generic[AnyStr]):
     search: Callable[..., re.Match[AnyStr] | None]
     finditer: Callable[..., Iterator[re.Match[AnyStr]]]
     findall: Callable[[AnyStr], list[Any]]
+    split: Callable[[AnyStr], list[Any]]
     sub: Callable[[AnyStr, AnyStr], AnyStr]
 
     def __init__(self, pattern: AnyStr, flags: int = 0) -> None:

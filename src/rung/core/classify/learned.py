@@ -27,7 +27,7 @@ RULE: Final = "learned"  # in place of a rule's id
 WHY: Final = "No rule knows this text. A statistical model names the kind by its words."
 MIN_WORDS: Final = 5  # of which the model knows weights: less is not enough to judge by
 MIN_CONFIDENCE: Final = 0.3  # below it, the failure stays unknown
-MIN_CONFIDENCE_AGAINST_RULE: Final = 0.7  # to name it otherwise than a rule that is not sure
+MIN_CONFIDENCE_AGAINST_RULE: Final = 0.75  # to name it otherwise than a rule that is not sure
 MIN_CONFIDENCE_TO_REPEAT: Final = 0.6  # for a kind that is retried
 MIN_CONFIDENCE_OF_LIMIT: Final = 0.75  # a limit that is over makes a run wait, for hours if it is a plan's
 WEIGHTS_FILE: Final = "learned.weights"
@@ -74,8 +74,18 @@ def pack(row: Iterable[int]) -> int:
     return sum(weight + _OFFSET << _BITS * at for at, weight in enumerate(row))
 
 
-def features_of(facts: Facts) -> list[str]:
-    """Return the features of a failure: words, their beginnings, pairs of words, and its status, codes and classes."""
+class PairWords(NamedTuple):
+    """The words that begin and end the pairs which a model knows."""
+
+    first: frozenset[str]
+    second: frozenset[str]
+
+
+def features_of(facts: Facts, pairs: PairWords | None = None) -> list[str]:
+    """Return the features of a failure: words, their beginnings, pairs of words, and its status, codes and classes.
+
+    With `pairs`, other pairs are left out: a model does not know them, and looking up each costs more than this check.
+    """
     is_tool = facts.phase is Phase.TOOL
     said = [word for word in facts.message_words or facts.words if word != "|"]
     words = [
@@ -84,7 +94,11 @@ def features_of(facts: Facts) -> list[str]:
     ]
     found = dict.fromkeys(words)
     found |= dict.fromkeys(f"{word[:_PIECE_CHARS]}~" for word in words if len(word) > _PIECE_CHARS and word.isalpha())
-    found |= dict.fromkeys(map(" ".join, pairwise(words)))
+    if pairs is None:
+        found |= dict.fromkeys(map(" ".join, pairwise(words)))
+    else:
+        first, second = pairs
+        found |= dict.fromkeys([f"{one} {other}" for one, other in pairwise(words) if one in first and other in second])
     found[f"phase:{facts.phase}"] = None
     found |= dict.fromkeys([f"status:{facts.status}"] if facts.status else [])
     found |= dict.fromkeys([f"exit:{facts.exit_code}"] if facts.exit_code else [])
@@ -93,37 +107,41 @@ def features_of(facts: Facts) -> list[str]:
     return list(found)
 
 
-def opinion(facts: Facts, least: float = MIN_CONFIDENCE) -> Opinion | None:
+def opinion(facts: Facts, least: float = MIN_CONFIDENCE, *, explained: bool = False) -> Opinion | None:
     """Return the model's opinion, or None if it is less confident than `least`.
 
     It has none about a model's answer, which may be a good one: a false alarm costs more there.
     """
     if facts.phase is Phase.RESULT:
         return None
-    return judge(_weights(), features_of(facts), least)
+    return judge(_weights(), features_of(facts, _pair_words()), least, explained=explained)
 
 
 def explain(evidence: Evidence) -> str:
     """Return why the model named a failure: its strongest words, and its confidence."""
-    found = opinion(read_facts(evidence), 0.0)
+    found = opinion(read_facts(evidence), 0.0, explained=True)
     if found is None:
         return WHY
     words = ", ".join(f"“{reason}”" for reason in found.reasons)
     return f"{WHY} Strongest: {words}. Confidence: {found.confidence:.0%}."
 
 
-def judge(weights: Weights, features: Sequence[str], least: float) -> Opinion | None:
-    """Return the opinion of a model, or None if it knows too little or is less confident than `least`."""
+def judge(weights: Weights, features: Sequence[str], least: float, *, explained: bool = True) -> Opinion | None:
+    """Return the opinion of a model, or None if it knows too little or is less confident than `least`.
+
+    The strongest features are named only if it is to be `explained`.
+    """
     known = [feature for feature in features if feature in weights.features]
     if sum(feature.isalpha() for feature in known) < MIN_WORDS:
         return None
-    probabilities = _probabilities(weights, known)
-    best = max(range(len(weights.kinds)), key=probabilities.__getitem__)
+    best, confidence = _most_probable(weights, known)
     kind = weights.kinds[best]
-    if probabilities[best] < max(least, _least_of(kind)) or kind is Kind.UNKNOWN:
+    if confidence < max(least, _least_of(kind)) or kind is Kind.UNKNOWN:
         return None
+    if not explained:
+        return Opinion(kind, confidence, ())
     strongest = sorted(known, key=lambda feature: -(weights.features[feature] >> _BITS * best & _LANE))
-    return Opinion(kind, probabilities[best], tuple(strongest[:_REASONS]))
+    return Opinion(kind, confidence, tuple(strongest[:_REASONS]))
 
 
 def _least_of(kind: Kind) -> float:
@@ -133,21 +151,27 @@ def _least_of(kind: Kind) -> float:
     return MIN_CONFIDENCE_TO_REPEAT if kind in RETRYABLE else 0.0
 
 
-def _probabilities(weights: Weights, known: Sequence[str]) -> list[float]:
-    """Return the probability of each kind. A long text counts as much as a short one."""
+def _most_probable(weights: Weights, known: Sequence[str]) -> tuple[int, float]:
+    """Return the number of the most probable kind, and its probability. A long text counts as much as a short one."""
     total = sum(map(weights.features.__getitem__, known))
     totals = unpack(f"<{len(weights.kinds)}I", total.to_bytes(_BYTES * len(weights.kinds), "little"))
     none = _OFFSET * len(known)
     share = weights.scale / math.sqrt(len(known))
     scores = [(each - none) * share + bias for each, bias in zip(totals, weights.bias, strict=True)]
     highest = max(scores)
-    powers = [math.exp(score - highest) for score in scores]
-    return [power / sum(powers) for power in powers]
+    exp = math.exp
+    return scores.index(highest), 1.0 / sum([exp(score - highest) for score in scores])
 
 
 @cache
 def _weights() -> Weights:
     return parse_weights(files(__package__).joinpath(WEIGHTS_FILE).read_bytes())
+
+
+@cache
+def _pair_words() -> PairWords:
+    pairs = [name.split(" ") for name in _weights().features if " " in name]
+    return PairWords(frozenset(pair[0] for pair in pairs), frozenset(pair[-1] for pair in pairs))
 
 
 def parse_weights(data: bytes) -> Weights:

@@ -40,7 +40,7 @@ def words_of(text: str) -> list[str]:
         table = _LETTERS_TABLE
         text = _OTHER_SEPARATORS.sub(" ", text.lower().replace("\u2019", ""))
         if max(text) >= _FIRST_CJK_CHAR:
-            text = _CJK_CHAR.sub(r" \1 ", text)
+            text = " ".join(_CJK_CHAR.split(text))
     flat = text.encode("utf-8", "replace")
     # Apostrophes are deleted, so "don't" is one word.
     flat = flat.translate(table, b"'").replace(b"\n", b" | ")

@@ -1,4 +1,4 @@
-"""Wordings of progress and success: what is left, what is hoped for, what is claimed; see `answer_wordings`."""
+"""Wordings of progress: what is left, and whether to go on with it; see `answer_wordings`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,81 @@ ASKS_TO_CONTINUE: Final = (
         ),
     ),
     ("continue", r"\b(?:i|we) (?:could|can) (?:now )?continue (?:by|with|to)\b"),
+    (
+        "once you|when you|if you|as soon as you",
+        (
+            r"\b(?:happy|ready|glad|able) to (?:continue|proceed|start|begin|go ahead|move on|implement)~\b(?:once|when|if|as soon as) you\b"
+            r"|\b(?:once|when|if|as soon as) you(?:'re| are)? (?:\w+ ){0,3}(?:ready|confirm|approve|agree|want|say so)\w*,? ~\bi (?:can|will|could)"
+            r" (?:start|begin|continue|proceed|implement|take|move)"
+        ),
+    ),
+    (
+        "should i|shall i|want me to|would you like me to|may i",
+        (
+            r"\b(?:should|shall|may) i (?:also )?(?:go ahead|proceed|go on|move on|start|begin|tackle|take on|do|apply|work on)\b[^.!?\n]{0,60}\b(?:phase|step|part|next|other|remaining"
+            r"|rest|section|chapter|modules?|files?|batch|items?|ones)\b[^.!?\n]{0,30}\?"
+        ),
+    ),
+    (
+        "soll ich|dois-je|voulez|souhaite|quieres|desea|debo|vuoi|quer que|хотите|продолж",
+        (
+            r"\bsoll ich [^.!?\n]{0,60}(?:weitermach|fortfahr|weiter|fortsetz|übrigen|restlichen|rest\b|nächsten)"
+            r"|\b(?:dois-je|voulez-vous que je|souhaitez-vous que je) [^.!?\n]{0,30}(?:contin|poursui|reste)|\b(?:quieres|desea|debo)[^.!?\n]{0,30}(?:contin|siga|seguir|resto)"
+            r"|\bvuoi che [^.!?\n]{0,20}contin|\bquer que [^.!?\n]{0,20}contin|\bпродолж(?:ать|ить) ли|\bхотите,? чтобы я продолж"
+        ),
+    ),
     ("继续|接着|続け", "(?:要我|是否需要我|需要我|要不要我)(?:继续|接着)|是否继续|続けますか|続けましょうか"),
 )
 
 UNFINISHED: Final = (
+    ("ran out|run out", r"SELF(?:'ve| have)? (?:ran|run) out of (?:time|turns|steps|context|budget|tokens) before\b"),
+    ("todo", r"[.!?]\s{1,3}todo ?: ?\w"),
+    (
+        " yet",
+        r"\b(?:is|are|isn't|aren't|was|were)(?: not)? (?:implemented|complete|completed|done|finished|started|handled|covered|migrated|converted|translated|wired up|ported)(?: \w+)? yet\b",
+    ),
+    (
+        "fill in",
+        r"\byou (?:can|could|should|need to|will need to|have to|may) (?:now |then )?fill in (?:the |your |out )*(?:\w+ )?(?:logic|rest|blanks|gaps|missing|implementation|bodies|remaining)\b",
+    ),
+    (
+        "still needs|still need",
+        (
+            r"(?<!you )\bstill needs? (?!to be\b)(?:\w{3,}ing\b|work\b|attention\b|an? (?:fix|change|rewrite|update|review)\b"
+            r"|to (?:migrate|convert|port|fix|handle|cover|wire|implement|finish|complete|clean|address)\b)"
+        ),
+    ),
+    (
+        "still|noch|sigo|encore|仍在|还在|作業中",
+        (
+            r"\bi(?:'m| am) still (?:working|processing|looking|investigating|analy[sz]ing|searching|waiting|running|busy)\b|\bich arbeite noch\b|\bsigo trabajando\b"
+            r"|\bje travaille encore\b|(?:仍在|还在)(?:处理|进行|执行|运行)|まだ作業中"
+        ),
+    ),
+    # the reader is told to do the rest
+    (
+        "the remaining|all remaining|your remaining|the rest of|fill in the missing",
+        (
+            r"(?:\A|[.!?:]\s{1,3}|\n\W{0,6})(?:then |now |next,? |finally,? |you (?:can|should|must|need to|will need to|have to) (?:now |then )?)*(?:implement|complete|finish|fill in|write|port|convert|migrate|translate)"
+            r" (?:all )?(?:the |your |out )*(?:remaining|rest of) \w+|\bfill in the missing \w+"
+        ),
+    ),
+    (
+        "continue|next|go on",
+        r"\b(?:reply|type|say|write|answer)(?: with)? [\"'\u201c\u2018](?:continue|next|go on|more)\b",
+    ),
+    ("remain", r"\bfollowing (?:\w+ )?(?:steps|items|tasks|files|parts|points|pieces)(?: still)? remain\b"),
+    (
+        "next on|are next|is next|for later|keep this short|keep it short|same treatment|only shown|just shown",
+        (
+            r"\b(?:is|are|comes?) next(?: on (?:my|the) list| in line)?\s{0,2}[.!]?\s{0,3}\Z|\bnext on (?:my|the) list\b|\b(?:left|leave|leaving|saved|postponed)(?: \w+){0,3} for later\b"
+            r"|\b(?:only|just) shown? the (?:changed|relevant|first|main|new)|\bwould need the same (?:treatment|change|fix)\b|\bcopy the (?:others|rest) from\b"
+        ),
+    ),
+    (
+        "half of",
+        r"\b(?:about|roughly|around|nearly|almost|only) (?:a |one )?(?:half|third|quarter|two thirds) of the (?:\w+ ){1,3}(?:now|are|is|have|has|use|were)\b",
+    ),
     (
         "next up|continu",
         r"\bnext up\b|\bto be continued\b|\bcontinu(?:e|ed|ing) in (?:the )?(?:next|part|a (?:new|separate|follow))",
@@ -90,6 +161,33 @@ UNFINISHED: Final = (
         ),
     ),
     (
+        "other|rest|remaining",
+        (
+            r"\b(?:the )?(?:other|rest|remainder|remaining|others)(?: \d+)?(?: of (?:the |them )?)? ?(?:\w+ )?(?:follows? (?:the same|a similar|later|soon)|can be (?:done|converted|migrated|handled|ported|filled)"
+            r"|(?:are|is|will be) (?:analogous|still|next|up next|to (?:do|follow|be done)|not (?:yet )?(?:done|converted|migrated|covered|included|translated)))"
+        ),
+    ),
+    ("to follow|to come|tbd|tbc", r"\b(?:to follow|(?:more|rest) to come|coming (?:next|soon)|tb[dc])\W{0,3}$"),
+    (
+        "still",
+        r"\b(?:is|are) still (?:missing|pending|open|incomplete|untranslated|to come|a stub|stubbed|unimplemented)\b|\bstill(?<!to still) (?:has|have|needs?) to be\b",
+    ),
+    (
+        "for now|so far|at the moment",
+        r"\b(?:is|are) (?:missing|not (?:covered|included|handled|supported|implemented)|left out|skipped|stubbed(?: out)?)(?: \w+){0,2} (?:for now|so far|at the moment)",
+    ),
+    (
+        "haven't|have not",
+        r"SELF (?:haven't|have not)(?: yet| really)? (?:look(?:ed)? (?:at|into)|gotten (?:to|around)|got to|converted|migrated|addressed|tackled|translated|written|covered|ported|handled)",
+    ),
+    (
+        "noch|reste|falt|queda|manca|осталось|ещё",
+        (
+            r"\bnoch nicht (?:fertig|umgesetzt|implementiert|erledigt|abgeschlossen|übersetzt)|\b(?:ist|sind|steht|stehen) noch (?:offen|aus)\b|\bnoch zu tun\b|\breste(?:nt)? (?:encore )?à (?:faire|traduire|implémenter|terminer)"
+            r"|\bfaltan? por |\bquedan? por |\bmanca(?:no)? ancora|\bосталось (?:сделать|доделать)|\bещё не (?:готов|реализован|сделан|законч)"
+        ),
+    ),
+    (
         "not yet",
         r"\bnot yet (?:implemented|complete|completed|done|finished|started|migrated|converted|translated|covered)",
     ),
@@ -102,128 +200,4 @@ UNFINISHED: Final = (
         "(?:尚未|还没有?|未)(?:完成|实现|处理)|剩余(?:的)?(?:部分|任务|工作|文件)|其余(?:部分)?(?:类似|省略|略)|以下省略|未完待续",
     ),
     ("まだ|残り|以下同様", "まだ(?:完了|実装)|残りの(?:作業|タスク|部分)|以下同様"),
-)
-
-HOPES: Final = (
-    (
-        "should|ought",
-        (
-            r"\b(?:should|ought to)(?: now| all| then| finally| hopefully)* (?:work|be (?:fixed|working|resolved|correct|visible)|compile|build|pass"
-            r"|display|show|function|load|render|run|behave|start|scroll)\b~\b(?:now|correctly|properly|as expected|perfectly|fine|without|again)\b"
-        ),
-    ),
-    ("should now|now should", r"\bshould now\b|\bnow should\b"),
-    (
-        "should|will",
-        r"\b(?:this|that|it|the (?:fix|change|patch|update)s?) (?:should|will) (?:fix|resolve|solve|address|correct|take care of)\b",
-    ),
-    ("give", r"\bgive (?:it|this|that) (?:a|another) (?:try|go|shot|test|whirl)"),
-    (
-        "and let me|and tell|and see|and report",
-        r"\b(?:try|test|check|refresh|restart|rerun|re-run|reload)(?: \w+){0,5}[^.!?\n]{0,30}\band (?:let me know|tell me|see if|report)",
-    ),
-    (
-        "let me know",
-        r"\blet me know (?:if|whether|how) (?:it|this|that|the \w+|everything)(?: \w+){0,3} ?(?:work|fix|scroll|help|solve|resolve|correct|behav|go|look)",
-    ),
-    (
-        "confident|certain|sure",
-        r"\b(?:i'm|i am|we're|we are) (?:\d+ ?% |pretty |fairly |very |quite |now |absolutely )*(?:confident|certain|sure) (?:that )?(?:this|it|the)",
-    ),
-    (
-        "i think|i believe|hopefully|presumably|like",
-        r"\b(?:i think|i believe|hopefully|presumably|looks like|seems like)[^.!?\n]{0,30}\b(?:fixed|works|working|resolved|solved)\b",
-    ),
-    (
-        "still running|please test|please verify",
-        r"\btests? (?:are|is) still running|\bplease (?:test|verify) (?:it|this|that|whether|if|and)\b",
-    ),
-    ("应该|请|試して|はず", "应该(?:可以|能|已经|没问题|就)|请(?:测试|再试|验证|试试)|試してみてください|はずです"),
-)
-
-# An answer from memory or assumption instead of the work.
-ASSUMES: Final = (
-    (
-        "based on",
-        r"\bbased on (?:(?:my|our|the|general|common|prior|existing|typical|an?) )+(?:knowledge|understanding|training|memory|assumption|general knowledge)",
-    ),
-    (
-        "memory|guess|assum",
-        r"\bfrom (?:my )?memory\b|\beducated guess|\b(?:is|are) (?:here )?assumed to be\b|\b(?:under|on|with) the assumption that\b",
-    ),
-    (
-        "assume",
-        r"\b(?:i|we)(?:'ll| will| must|'ll have to| have to)? (?:now )?assume (?:that|the|it|a)\b|\blet's assume",
-    ),
-    (
-        "hypothetical|simulated|assumed|imagined",
-        r"\b(?:hypothetical|simulated|assumed|imagined)(?: \w+)? (?:answer|results?|values?|data|output|content|response|reading|search|research|analysis|verification)",
-    ),
-    (
-        "consulted|internal",
-        r"SELF(?:'ve| have) consulted (?:with )?(?:our|my|the) (?:team|colleague)|\bour internal (?:investigation|research|analysis)",
-    ),
-    ("假设|根据", "假设(?:结果|数据|答案)|根据(?:我的)?(?:记忆|常识)"),
-)
-
-CLAIMS_SUCCESS: Final = (
-    (
-        "perfectly|flawlessly|exactly|100|production|as expected|seamlessly|without|with no|with zero|to end|to-end|breakthrough|fully|completely|✅|✓|✔|🎉|🚀|🎯",
-        (
-            r"DONE~(?:\b(?:perfectly|flawlessly|exactly|100 ?%|production[- ]ready|as expected|seamlessly|with(?:out| no| zero) (?:any )?(?:errors?|issues?"
-            r"|problems?)|end[- ]to[- ]end|breakthrough|(?:fully|completely) (?:functional|working|operational|implemented|tested|verified))\b|MARK)"
-        ),
-    ),
-    (
-        "perfectly|100|production|now |fully|completely|all |everything|zero|no |✅|✓|✔|🎉|🚀|🎯",
-        (
-            r"(?:\b(?:perfectly|100 ?%|production[- ]ready|now (?:correctly|properly|fully)|fully|completely|all (?:of the |the |remaining |\d+ )*(?:tests?|issues?"
-            r"|bugs?|errors?|features?|requirements?|phases?|problems?|checks?|tasks?|criteria|todos?|functionality|endpoints)"
-            r"|everything(?: (?:is|are|now|should))*(?! works? out)|(?:zero|no|no more) (?:errors?|issues?|failures?|bugs?))\b|MARK)~DONE"
-        ),
-    ),
-    (
-        "fixed|resolved|implemented|complete|working|functional|operational|tested|solved",
-        (
-            r"\b(?:issue|bug|problem|error|fix|task|feature|implementation|integration|migration|system|app|application|service|pipeline|code)\b"
-            r" (?:is|are|has been|have been) (?:now )?(?:fully |completely |successfully )*(?:fixed|resolved|implemented|complete|completed|working|functional"
-            r"|operational|tested|solved)"
-        ),
-    ),
-    ("complete|accomplished", r"\b(?:task|mission|work|implementation|project) (?:complete|completed|accomplished)\b"),
-    (
-        "successfully",
-        r"\bsuccessfully (?:fixed|resolved|implemented|solved|tested|verified|debugged|refactored|migrated|integrated)\b",
-    ),
-    ("tested|validated", r"SELF(?:'ve| have) (?:tested|validated) (?:that|the|all|and|everything|it)\b"),
-    (
-        "verified|confirmed",
-        r"SELF(?:'ve| have) (?:verified|confirmed)(?: that)? (?:it|this|all|everything|the \w+)~\b(?:work|fix|pass|correct|function|match|run)",
-    ),
-    (
-        "修|完成|解决|通过|实现|動作",
-        "(?:全部|已经?|成功|完美)(?:修复|完成|解决|通过|实现)|测试(?:全部)?通过|完全に(?:修正|動作)|修正(?:しました|完了)|正常に動作",
-    ),
-)
-
-# Any claim that the work is finished, with or without emphasis.
-CLAIMS_COMPLETION: Final = (
-    (
-        "done|task complete|works|tests pass",
-        r"\bdone\b|\btask completed?\b|\beverything works\b|\ball tests pass(?:ed|ing)?\b",
-    ),
-    (
-        "complete|done|finished|fixed|implemented",
-        r"\b(?:is|are|has been|have been) (?:now )?(?:completed?|done|finished|fixed|implemented)\b",
-    ),
-    ("successfully", r"\bsuccessfully (?:completed|implemented|fixed)\b"),
-    ("complete|implemented|fixed|finished", r"\bi(?:'ve| have) (?:completed|implemented|fixed|finished)\b"),
-)
-
-# A client's record of an answer without content.
-SAYS_EMPTY: Final = (
-    (
-        "did not|didn't|failed to",
-        r"\A\W{0,9}(?:\w+: )?(?:i|the (?:model|assistant)|it) (?:did not|didn't|failed to) (?:provide|generate|return|produce|give) (?:a|any) (?:response|output|answer|content)\W{0,9}\Z",
-    ),
 )

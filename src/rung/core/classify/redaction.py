@@ -56,6 +56,8 @@ def redacted(text: str) -> str:
     # "axx" is "://", and "cxx" is "curl": most texts have neither, and a search in the short names is cheap.
     if _has_secret_name(names) or ("axx" in names and b"hook" in flat) or ("cxx" in names and b"curl" in flat):
         return _replace_secrets(text, flat)
+    if _LONG_RUN not in flat.translate(_ANY_RUN_CLASSES).decode():
+        return text  # the runs of the other two tests are longer, or have fewer characters to choose from
     runs = flat.translate(_RUN_CLASSES).decode()
     if _LONG_RUN in runs and _has_suspicious_run(flat, runs):
         return _replace_secrets(text, flat)
@@ -120,6 +122,7 @@ _LONG_RUN: Final = "r" * 24
 # Test 3: the 40 base64 characters of an AWS secret key, with digits and letters of both cases in random order.
 _BASE64_CLASSES: Final = _table(" ", run=_RUN_CHARS[:-2] + "/+")
 _LONG_BASE64: Final = "r" * 40
+_ANY_RUN_CLASSES: Final = _table(" ", run=_RUN_CHARS + "/+")  # of both tests: most texts fail them together
 _BASE64_WORD: Final = LazyPattern(rb"(?<![0-9A-Za-z/+_-])[0-9A-Za-z/+]{40}+(?![0-9A-Za-z/+=_-]|\.[0-9A-Za-z])")
 _CASES: Final = _table("/", A=_RUN_CHARS[:26], a=_RUN_CHARS[26:52], n=_RUN_CHARS[52:62])
 _MIN_CASE_CHANGES: Final = 16  # of 39; random keys have 25, give or take 3; paths and names have fewer

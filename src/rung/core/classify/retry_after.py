@@ -54,6 +54,7 @@ _WAIT_HINTS: Final = (
     ("ait", ("_seconds", "_time", "Seconds", "Time", "_s"), (" ", " for ")),
     ("等待", (), ("",)),
     ("stimated", ("_time",), ()),
+    ("lear", ("s_in", "sIn"), ()),
 )
 _LIMIT_WORDS: Final = (
     "imit", "apacity", "essages", "equests", "udget", " cap", "ímite", "uota", "sage", "redit", "llowance", "xceeded", "xhausted", "oo many", "hrottl", "ontingent", "имит", "вот", "限", "额度",
@@ -118,9 +119,16 @@ _COUNTED: Final = LazyPattern(r"\d{1,3}(?:/| of )\d{1,3}\b")
 _COUNT_REACH: Final = 50
 
 
+def _names_limit(text: str) -> bool:
+    for word in _LIMIT_WORDS:  # noqa: SIM110  # a generator expression costs more than the search
+        if word in text:
+            return True
+    return False
+
+
 def _wait_in_limit(text: str) -> float | None:
     """Return the wait that a sentence about a limit names in any other form, or that a client announces for it."""
-    if not any(word in text for word in _LIMIT_WORDS):
+    if not _names_limit(text):
         return None
     at = text.rfind("etrying in ")
     if at >= 0 and _COUNTED.search(text, at, at + _COUNT_REACH):
@@ -135,7 +143,7 @@ def _wait_in_limit(text: str) -> float | None:
 
 def _wait_in_key_value(text: str) -> float | None:
     """Return the wait of "resets_in=3600s" in a line of keys and values."""
-    found = _KEY_VALUE.search(text)
+    found = _KEY_VALUE.search(text) if "=" in text else None
     if found is None:
         return None
     if found[2]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.classify.phrases import Phrase, parse_phrases
-from rung.core.classify.statements import Occurrences, parse_statement
+from rung.core.classify.statements import Occurrences, Statement, parse_statement
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 if TYPE_CHECKING:
@@ -18,20 +18,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyRule:
-    """One rule that recognises a kind: its id, reason, example, signs and conditions.
+    """One rule that recognises a kind of failure.
 
     A rule matches when at least one of its signs is present and all of its conditions hold. A rule without signs
     matches on its conditions alone.
 
-    Signs: `code`, `exception` (class name without its module), `errno`, `exit_code`, `message_has` (phrases in the
-    service's own message), `output_has` (phrases in any text, the output of tools included), `says` (statements in the
-    service's own message: see `statements`).
-
-    Conditions: `status`, `phase`, `provider`, `contains` (one of these lower-case substrings), `wait_over` and
-    `wait_under` (bounds of the requested wait, in seconds), `over_limit` (the message's numbers request more than the
-    limit), `except_if` (none of these phrases).
-
-    A rule that is not `sure` only knows that something failed: the model in `learned` may name it better.
+    Attributes:
+        id: Name of the rule, kept in failures.
+        kind: Kind of the failure.
+        why: Why the rule is right.
+        example: Evidence that it matches.
+        retryable: Whether the unchanged request may succeed later. Default: False.
+        code: Sign: error types, codes or stop reasons of the provider.
+        exception: Sign: names of exception classes, without their module.
+        errno: Sign: error numbers of the operating system.
+        exit_code: Sign: exit codes of commands.
+        message_has: Sign: phrases in the service's own message.
+        output_has: Sign: phrases in any text, the output of tools included.
+        says: Sign: statements in the service's own message.
+        status: Condition: HTTP statuses.
+        phase: Condition: phases.
+        provider: Condition: names of providers.
+        contains: Condition: one of these lower-case substrings is in the text.
+        except_if: Condition: none of these phrases is in the text.
+        wait_over: Condition: the requested wait is longer, in seconds.
+        wait_under: Condition: the requested wait is shorter, in seconds.
+        over_limit: Condition: the message's numbers request more than the limit. Default: False.
+        sure: Whether the rule knows the kind. If not, the model in `learned` may name it better. Default: True.
     """
 
     id: str
@@ -154,6 +167,9 @@ _COMMON_WORDS_TEXT: Final = (
 _COMMON_WORDS: Final = frozenset(_COMMON_WORDS_TEXT.split())
 
 
+_MAX_STATUSES: Final = 200  # whose statements are kept; a status is any number
+
+
 class _RuleMatcher(NamedTuple):
     """A phrase, tried when its rarest word occurs in the text, and the rule that it is a sign of."""
 
@@ -162,6 +178,17 @@ class _RuleMatcher(NamedTuple):
     in_message: bool  # search the service's message instead of the whole text
     first_part: str
     gapped: Phrase | None  # the whole phrase, if it has more than one part
+
+
+# Statements by the first of their concepts, as a bit: if it does not occur, none of them does.
+_Topics = tuple[tuple[int, list[tuple[int, Statement]]], ...]
+_Statements = tuple[int, _Topics]  # position of the first rule that has one, and the statements
+_Matchers = tuple[frozenset[str], dict[str, list[_RuleMatcher]]]  # words, and the phrases of each
+
+
+def _bare_code(code: str) -> str:
+    """Return a code without separators: services write one code as invalid_api_key, invalid-api-key and InvalidApiKey."""
+    return code.replace("_", "").replace("-", "").replace(" ", "")
 
 
 class RuleIndex:
@@ -184,16 +211,16 @@ class RuleIndex:
         self._phases: dict[Phase, list[int]] = {}
         for position, rule in enumerate(self.rules):
             self._index_fields(position, rule)
-        self._matchers: dict[str, list[_RuleMatcher]] = {}
-        self._index_phrases()
-        self._indexed_words = frozenset(self._matchers)
+        self._phrases = self._index_phrases()
+        self._matchers: dict[Phase, _Matchers] = {}  # by phase, built when it first occurs
         self._statements = tuple(
             (position, parse_statement(text)) for position, rule in enumerate(self.rules) for text in rule.says
         )
+        self._allowed_statements: dict[tuple[Phase, int | None], _Statements] = {}
 
     def _index_fields(self, position: int, rule: ClassifyRule) -> None:
         for code in rule.code:
-            self._codes.setdefault(code.lower(), []).append(position)
+            self._codes.setdefault(_bare_code(code.lower()), []).append(position)
         for name in rule.exception:
             self._names.setdefault(name, []).append(position)
         for number in rule.errno:
@@ -209,8 +236,8 @@ class RuleIndex:
             for phase in rule.phase or Phase:
                 self._phases.setdefault(phase, []).append(position)
 
-    def _index_phrases(self) -> None:
-        """Index each phrase under the one of its words that the fewest phrases share."""
+    def _index_phrases(self) -> list[tuple[str, _RuleMatcher]]:
+        """Return each phrase with the one of its words that the fewest phrases share."""
         entries = [
             (position, in_message, phrase)
             for position, rule in enumerate(self.rules)
@@ -219,18 +246,50 @@ class RuleIndex:
         ]
         counts = Counter(word for _, _, phrase in entries for word in phrase.words)
         rank = {word: (word in _COMMON_WORDS, count, -len(word)) for word, count in counts.items()}
+        indexed = []
         for position, in_message, phrase in entries:
             rarest = sorted(phrase.words, key=rank.__getitem__)
             first, *more = phrase.parts
             second = rarest[min(1, len(rarest) - 1)]
-            matcher = _RuleMatcher(position, second, in_message, first, phrase if more else None)
-            self._matchers.setdefault(rarest[0], []).append(matcher)
+            indexed.append((rarest[0], _RuleMatcher(position, second, in_message, first, phrase if more else None)))
+        return indexed
+
+    def _matchers_of(self, phase: Phase) -> _Matchers:
+        """Return the phrases of the rules that hold in a phase, by their rarest word."""
+        found = self._matchers.get(phase)
+        if found is None:
+            matchers: dict[str, list[_RuleMatcher]] = {}
+            for word, matcher in self._phrases:
+                phases = self.rules[matcher.position].phase
+                if not phases or phase in phases:
+                    matchers.setdefault(word, []).append(matcher)
+            found = self._matchers[phase] = (frozenset(matchers), matchers)
+        return found
+
+    def _statements_of(self, phase: Phase, status: int | None) -> _Statements:
+        """Return the statements of the rules that hold in a phase and for a status, by their topics."""
+        key = (phase, status)
+        allowed = self._allowed_statements.get(key)
+        if allowed is None:
+            topics: dict[int, list[tuple[int, Statement]]] = {}
+            for position, statement in self._statements:
+                rule = self.rules[position]
+                if (not rule.phase or phase in rule.phase) and (not rule.status or status in rule.status):
+                    topics.setdefault(statement.wanted & -statement.wanted, []).append((position, statement))
+            first = min((group[0][0] for group in topics.values()), default=len(self.rules))
+            allowed = (first, tuple(topics.items()))
+            if len(self._allowed_statements) < _MAX_STATUSES:
+                self._allowed_statements[key] = allowed
+        return allowed
 
     def first_match(self, facts: Facts) -> ClassifyRule | None:
         """Return the first rule that matches; None if none does."""
         best = self._match_phrases(facts, self._match_fields(facts))
-        if self._statements and self._statements[0][0] < best and facts.said_words:
-            best = self._match_statements(facts, best)
+        first, topics = self._statements_of(facts.phase, facts.status)
+        if first < best:
+            best = self._match_statements(facts, best, topics, facts.statement_words)
+            if best == len(self.rules) and facts.exception_names:
+                best = self._match_statements(facts, best, topics, facts.class_words)
         return self.rules[best] if best < len(self.rules) else None
 
     def _match_fields(self, facts: Facts) -> int:
@@ -244,8 +303,9 @@ class RuleIndex:
             if number in positions:
                 best = self._first_met(positions[number], best, facts)
         for code in facts.codes:
-            if code in self._codes:
-                best = self._first_met(self._codes[code], best, facts)
+            bare = _bare_code(code)
+            if bare in self._codes:
+                best = self._first_met(self._codes[bare], best, facts)
         for name in facts.exception_names:
             if name in self._names:
                 best = self._first_met(self._names[name], best, facts)
@@ -266,8 +326,9 @@ class RuleIndex:
     def _match_phrases(self, facts: Facts, best: int) -> int:
         """Return the position of the first rule with a phrase in the text, if it is before `best`; else `best`."""
         all_words = facts.all_words
-        for word in all_words & self._indexed_words:
-            for position, second, in_message, first, gapped in self._matchers[word]:
+        indexed_words, matchers = self._matchers_of(facts.phase)
+        for word in all_words & indexed_words:
+            for position, second, in_message, first, gapped in matchers[word]:
                 if position >= best:
                     break
                 if second in all_words:
@@ -279,15 +340,21 @@ class RuleIndex:
                             break
         return best
 
-    def _match_statements(self, facts: Facts, best: int) -> int:
-        """Return the position of the first rule whose statement the message makes, if it is before `best`; else `best`."""
-        concepts = Occurrences(facts.said_words, facts.message)
-        absent = ~concepts.present
-        for position, statement in self._statements:
-            if position >= best:
-                break
-            if not statement.wanted & absent and concepts.has(statement):
-                conditions = self._conditions[position]
-                if conditions is None or conditions.are_met(facts):
-                    return position
+    def _match_statements(self, facts: Facts, best: int, topics: _Topics, said: Sequence[str]) -> int:
+        """Return the position of the first rule whose statement these words make, if it is before `best`; else `best`."""
+        if not said:
+            return best
+        concepts = Occurrences(said, facts.message)
+        present = concepts.present
+        for topic, group in topics:
+            if not topic & present:
+                continue
+            for position, statement in group:
+                if position >= best:
+                    break
+                if concepts.has(statement):
+                    conditions = self._conditions[position]
+                    if conditions is None or conditions.are_met(facts):
+                        best = position
+                        break
         return best

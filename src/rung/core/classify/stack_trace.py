@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.classify.evidence import class_name, clip
+from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
+from rung.core.classify.untrusted_objects import class_name
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -25,6 +25,7 @@ _NUMBER: Final = r"\d{1,3}(?:[,_ ]\d{3})+(?!\d)|\d+(?:\.\d+)?"
 _BOUND: Final = LazyPattern(
     rf"(?:limit|max|maximum|ceiling|window|cap|capacity|only|at most|up to|allowed|available|size|less than|<=?|>)\w*[^\d]{{0,30}}?({_NUMBER})"
 )
+_TWO_DIGITS: Final = LazyPattern(r"\d[\d,_ ]*\d")
 _ANY_NUMBER: Final = LazyPattern(_NUMBER)
 _SMALLEST: Final = 10.0  # smaller numbers count things, or belong to names
 
@@ -32,6 +33,8 @@ _SMALLEST: Final = 10.0  # smaller numbers count things, or belong to names
 def is_above_bound(text: str) -> bool:
     """Return whether a text states a bound ("limit of 272000") and a larger quantity."""
     text = text[:MAX_CHARACTERS].lower()
+    if _TWO_DIGITS.search(text) is None:
+        return False  # no number is as large as the smallest bound
     bounds = {match.start(1): _value(match[1]) for match in _BOUND.finditer(text)}
     if not bounds:
         return False
@@ -74,22 +77,25 @@ def parse_statement(text: str) -> Statement:
     return Statement(wanted, unwanted)
 
 
-def _index() -> tuple[dict[str, int], dict[str, list[tuple[tuple[str, ...], int]]]]:
-    """Return the bits of single words, and the expressions of several words by their first one: the rest, and the bit."""
-    single: dict[str, int] = {}
-    several: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+_Expressions = dict[str, list[tuple[list[str], int]]]  # by their second word: the words behind it, and the bit
+
+
+def _index() -> dict[str, tuple[int, _Expressions]]:
+    """Return the concepts of each word: the bits of the word alone, and the expressions of several words that it begins."""
+    found: dict[str, tuple[int, _Expressions]] = {}
     for name, texts in CONCEPTS.items():
         for text in texts.split(","):
             first, *rest = words_of(text)[1:-1]
+            bits, several = found.get(first, (0, {}))
             if rest:
-                several.setdefault(first, []).append((tuple(rest), _BITS[name]))
+                several.setdefault(rest[0], []).append((rest[1:], _BITS[name]))
+                found[first] = (bits, several)
             else:
-                single[first] = single.get(first, 0) | _BITS[name]
-    return single, several
+                found[first] = (bits | _BITS[name], several)
+    return found
 
 
-_SINGLE, _SEVERAL = _index()
-_WORDS: Final = _SINGLE.keys() | _SEVERAL.keys()
+_BY_WORD: Final = _index()
 
 
 class Occurrences:
@@ -100,11 +106,14 @@ class Occurrences:
     def __init__(self, words: Sequence[str], text: str = "") -> None:
         places = []
         present = 0
-        for place, word in [(place, word) for place, word in enumerate(words[:MAX_WORDS]) if word in _WORDS]:
-            bits = _SINGLE.get(word, 0)
-            for rest, bit in _SEVERAL.get(word, ()):
-                if words[place + 1] == rest[0] and tuple(words[place + 1 : place + 1 + len(rest)]) == rest:
-                    bits |= bit
+        by_word = _BY_WORD
+        for place in [place for place, word in enumerate(words[:MAX_WORDS]) if word in by_word]:
+            bits, several = by_word[words[place]]
+            follower = words[place + 1]
+            if follower in several:
+                for rest, bit in several[follower]:
+                    if not rest or [*words[place + 2 : place + 2 + len(rest)]] == rest:
+                        bits |= bit
             if bits:
                 places.append((place, bits))
                 present |= bits

@@ -8,14 +8,14 @@ from rung.core.classify.lazy_regex import LazyPattern
 
 # A number is a status only if the words before it announce one.
 _STATUS_NUMBER: Final = LazyPattern(
-    r"[45]\d\d(?<![\w.,$-][45]\d\d)(?!\w|[.,]\d| ?(?:tests?|ms|seconds|tokens|bytes|files|lines)\b)"
+    r"[45]\d\d(?<![\w.,$-][45]\d\d)(?!\w|[.,]\d| ?(?:tests?|ms|seconds|tokens|bytes|files|lines|records?|rows?|items?|results?|entries|words|users|pages|points|elements)\b)"
 )
 _STATUS_PREFIXES: Final = (
-    "http", "http code", "status", "status code", "status_code", "error", "error code", "error response", "returned", "rejected", "responded with",
+    "http", "http code", "status", "status code", "status_code", "error", "error code", "error response", "returned", "returned a", "rejected", "responded with", "got a", "received a",
 )  # fmt: skip
 _LINKING_WORDS: Final = (" of", " was", " is")
 _PREFIX_CHARS: Final = 50
-_SEPARATORS: Final = " :=("
+_SEPARATORS: Final = " :=('\""
 _MAX_SEPARATORS: Final = 3
 _HTTP_VERSION: Final = LazyPattern(r"http/[\d.]+(?: code)?\Z")
 _API_ERROR_PREFIX: Final = LazyPattern(r"api error: [\w ]{0,30}\Z")
@@ -24,6 +24,10 @@ _LEADING_STATUS: Final = LazyPattern(
     r"[\[\s]*(?:[\w.]+(?:Error|Exception|Exhausted|Unavailable|[a-z]{3}): )?\[?(\d{3})(?= - |:|\]| ?\{| [A-Z_]{6,}\b| <"
     r"| (?:Client|Server) Error| (?:Too Many|Unauthori|Forbidden|Not Found|Bad (?:Request|Gateway)|Internal|Service"
     r"|Gateway|Payment|Request|Conflict|Unprocess|Overloaded|Resource|Invalid|status code|You exceeded))"
+)
+# Before a sentence, only the statuses that services answer: "401 Virtual Key expected".
+_STATUS_AND_SENTENCE: Final = LazyPattern(
+    r"(40[0-5]|408|409|413|422|424|429|50[0-4]|529) (?=[A-Z][A-Za-z]{2,20}[ :,][^\n]|[\u3400-\u9fff])(?![A-Z][a-z]+s? (?:passed|failed)\b)"
 )
 _BRACKETED_STATUS: Final = LazyPattern(r"\[\d{3} [A-Z][a-z]+")
 
@@ -39,10 +43,10 @@ def http_status(digits: str) -> int | None:
 
 def status_in(head: str) -> int | None:
     """Return the HTTP status that the beginning of a text reports."""
-    number = _STATUS_NUMBER.search(head)
+    number = _STATUS_NUMBER.search(head) if "4" in head or "5" in head else None
     if number is None:
         return None
-    leading = _LEADING_STATUS.match(head)
+    leading = _LEADING_STATUS.match(head) or _STATUS_AND_SENTENCE.match(head)
     if leading is not None:
         return http_status(leading[1])
     while number is not None:
@@ -55,6 +59,30 @@ def status_in(head: str) -> int | None:
             return int(number[0])
         number = _STATUS_NUMBER.search(head, number.end())
     return None
+
+
+# Reason phrases of HTTP, as a client writes them where it leaves the number out: "API request failed: Not Found".
+_REASONS: Final = {
+    "Bad Request": 400, "BadRequest": 400, "Unauthorized": 401, "Payment Required": 402, "PaymentRequired": 402, "Forbidden": 403,
+    "Not Found": 404, "NotFound": 404, "Method Not Allowed": 405, "MethodNotAllowed": 405, "Request Timeout": 408, "Payload Too Large": 413,
+    "Request Entity Too Large": 413, "Content Too Large": 413, "Unprocessable Entity": 422, "UnprocessableEntity": 422,
+    "Unprocessable Content": 422, "Too Many Requests": 429, "TooManyRequests": 429, "Internal Server Error": 500,
+    "InternalServerError": 500, "Bad Gateway": 502, "BadGateway": 502, "Service Unavailable": 503, "ServiceUnavailable": 503,
+    "Gateway Timeout": 504, "Gateway Time-out": 504, "GatewayTimeout": 504,
+}  # fmt: skip
+_REASON_TEXTS: Final = tuple(_REASONS)
+_AFTER_REASON: Final = " .!)]\"'"
+_BEFORE_REASON: Final = (": ", ":", "(", "- ", "response ", "status ", "with ")
+
+
+def status_of_reason(head: str) -> int | None:
+    """Return the status whose reason phrase ends the first line of a text, or is the whole line."""
+    line = head.partition("\n")[0].rstrip(_AFTER_REASON)
+    if not line.endswith(_REASON_TEXTS):
+        return None
+    reason = max((text for text in _REASON_TEXTS if line.endswith(text)), key=len)
+    before = line.removesuffix(reason)
+    return _REASONS[reason] if not before.strip() or before.endswith(_BEFORE_REASON) else None
 
 
 def _precedes_status(before: str) -> bool:
@@ -76,6 +104,15 @@ _OUTPUT_STATUS: Final = LazyPattern(
 
 def status_in_output(text: str) -> int | None:
     """Return the HTTP status that a tool reports, the last one if there are several: "The requested URL returned error: 502"."""
+    if not (
+        "eturned error" in text
+        or "HTTP" in text
+        or "tatus" in text
+        or "ERROR " in text
+        or "code E" in text
+        or "rror occurred (" in text
+    ):
+        return None  # these searches are a tenth of the pattern's time
     found = _OUTPUT_STATUS.findall(text)
     return int(found[-1]) if found else None
 
@@ -85,9 +122,15 @@ _CLASS_NAME: Final = LazyPattern(
 )
 
 
+_CLASS_SUFFIXES: Final = ("Error", "Exception", "Timeout", "Exhausted", "Exceeded", "Unavailable")
+
+
 def classes_in(head: str) -> list[str]:
     """Return the names at the beginning of a text that look like exception classes."""
-    return _CLASS_NAME.findall(head)
+    for ending in _CLASS_SUFFIXES:
+        if ending in head:
+            return _CLASS_NAME.findall(head)
+    return []
 
 
 # Each pattern starts with literal letters, which `re` searches in C: "exit code: 2", "exit=2"; "exited with code 2", "failed with exit code 2".

@@ -44,10 +44,17 @@ _ISO_SECONDS: Final = (604_800.0, 86_400.0, 3_600.0, 60.0, 1.0)
 _FRENCH: Final = LazyPattern(r"(\d{1,2})\s?h\s?([0-5]\d)(?![\dms])", re.IGNORECASE)
 
 
-# Begins with a digit or one letter: such a pattern is found fast.
-_DIGITS: Final = LazyPattern(
-    rf"\d(?<![\w-]\d)[\d.,]{{0,14}}(?:\s?(?i:{_UNIT})(?![a-zA-Zà-ÿа-я])|:\d\d:\d|\s?h\s?\d)|P(?:T\d|\dD)"
+# The letters with which names of units begin, optional first letters included. Most numbers in errors have no unit, and
+# this check fails sooner than a hundred names. A number is not given back: no unit begins with a digit, "." or ",".
+_UNIT_LETTERS: Final = "".join(
+    sorted({name[at] for _, names in _UNITS for name in names.split() for at in ((0, 2) if name[1:2] == "?" else (0,))})
 )
+# Two patterns, because one that begins with a digit, or with a letter, is found fast. They never match the same place.
+_DIGITS: Final = LazyPattern(
+    rf"\d(?<![\w-]\d)[\d.,]{{0,14}}+(?:(?=\s?(?i:[{_UNIT_LETTERS}]))(?:\s?(?i:{_UNIT})(?![a-zA-Zà-ÿа-я])|\s?h\s?\d)"
+    r"|:\d\d:\d)"
+)
+_ISO_START: Final = LazyPattern(r"P(?:T\d|\dD)")
 _UNIT_WORDS: Final = (" hour", " day", " minute", " week")
 _NUMBER_WORD: Final = LazyPattern(rf"\b(?:{'|'.join(_WORDS)})$", re.IGNORECASE)
 
@@ -55,13 +62,15 @@ _NUMBER_WORD: Final = LazyPattern(rf"\b(?:{'|'.join(_WORDS)})$", re.IGNORECASE)
 def durations_in(text: str) -> list[re.Match[str]]:
     """Return what looks like a duration or the first part of one: a quick check before sentences are taken apart."""
     found = [*_DIGITS.finditer(text)]
+    if "P" in text:
+        found += _ISO_START.finditer(text)
     for unit in _UNIT_WORDS:
         at = text.find(unit)
         while at >= 0:
             number = _NUMBER_WORD.search(text, max(0, at - 8), at)
             found += () if number is None else (number,)
             at = text.find(unit, at + 1)
-    return sorted(found, key=lambda match: match.start())
+    return sorted(found, key=lambda match: match.start()) if found else found
 
 
 def read_duration(text: str, start: int) -> tuple[float, int] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.event_codec import from_json
-from rung.core.domain.failures import first_line
+from rung.core.domain.failures import error_line, first_line
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 from rung.core.text.moments import format_moment, format_span
 from rung.core.text.printable import printable
@@ -71,7 +71,7 @@ def _describe(event: ev.Event, rungs: Sequence[str], number: int, zone: tzinfo |
             return EventText("note", "opened", f"ladder {terms.ladder}{', ' + target if target else ''}")
         case ev.AttemptFailed(failure=failure):
             subject = f"attempt {number}" if event.made else "not made"
-            text = f"{failure.kind}: {first_line(failure.message)}"
+            text = f"{failure.kind}: {error_line(failure)}"
             return EventText("bad", subject, text, _failure_details(event), format_duration(event.seconds))
         case ev.AttemptSucceeded(seconds=seconds, dollars=dollars):
             cost = (f"cost {format_dollars(dollars)}",) if dollars else ()
@@ -127,9 +127,8 @@ def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
             return EventText("note", "step done", first_line(step))
         case ev.Answered(option=option):
             return EventText("note", "answered", option)
-        case ev.Ordered(action=action, by=by, model=model, prompt=prompt):
-            how = f"{' on ' + model if model else ''}{', with a new prompt' if prompt else ''}"
-            return EventText("note", "ordered", f"{action}{how}, by {by or 'a person'}")
+        case ev.Ordered():
+            return _describe_order(event)
         case ev.CheckpointTaken(rung=rung, reference=reference):
             return EventText("note", "checkpoint", f"{reference}, before {_rung_name(rung, rungs)}")
         case ev.RolledBack(reference=reference):
@@ -138,6 +137,13 @@ def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
             return EventText("note", "back to", model or agent or "the first model")
         case ev.SessionSwitched(model=model, agent=agent):
             return EventText("note", "session", f"is on {model or agent} already")
+
+
+def _describe_order(event: ev.Ordered) -> EventText:
+    if event.action == "suspend":
+        return EventText("note", "suspended", f"by {event.by}")
+    how = f"{' on ' + event.model if event.model else ''}{', with a new prompt' if event.prompt else ''}"
+    return EventText("note", "ordered", f"{event.action}{how}, by {event.by or 'a person'}")
 
 
 def _failure_details(event: ev.AttemptFailed) -> tuple[str, ...]:
@@ -154,6 +160,16 @@ def _failure_details(event: ev.AttemptFailed) -> tuple[str, ...]:
     return (", ".join(facts), *raised, *(() if event.may_retry else ("the shared retry budget was spent",)))
 
 
+def _target_text(model: str, agent: str) -> str:
+    """Return the target of a handover: `large at backup`, where `backup` is the upstream or the agent.
+
+    A model that names its upstream, such as `backup/large`, says it all: the agent is then the one that was left.
+    """
+    if not model or not agent:
+        return model or agent
+    return model if "/" in model else f"{model} at {agent}"
+
+
 def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText:
     name = _rung_name(decision.rung, rungs)
     why = (f"because: {first_line(decision.reason)}",) if decision.reason else ()
@@ -166,7 +182,7 @@ def _describe_decision(decision: ev.Decision, rungs: Sequence[str]) -> EventText
             return EventText("climb", name, f"{ACTION_DESCRIPTIONS[action]}{pause}", why + skipped)
         case ev.HandOver(model=model, agent=agent, estimate=estimate):
             cost = "" if estimate is None else f", about {format_dollars(estimate)}"
-            return EventText("climb", name, f"hand over to {agent or model}{cost}", why + skipped)
+            return EventText("climb", name, f"hand over to {_target_text(model, agent)}{cost}", why + skipped)
         case ev.Ask(question=question, options=options):
             choices = tuple(f"{option.id}: {option.label}" for option in options)
             return EventText("climb", "ask", first_line(question), choices + skipped)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from rung.core.domain.dollars import format_dollars as format_amount
+
 NO_VALUE: Final = "-"
 _ROUNDS_TO_TEN: Final = 9.95  # from here on, a number has two digits without a decimal
-_HALF_A_CENT: Final = 0.005
 _UNIT_STEP: Final = 1_000
 
 
@@ -32,10 +33,8 @@ _UNITS: Final = ((60, 1, "s"), (3_600, 60, "min"), (172_800, 3_600, "h"), (float
 
 
 def format_dollars(dollars: float | None) -> str:
-    """Return dollars and cents; less than half a cent is "<$0.01"."""
-    if dollars is None:
-        return NO_VALUE
-    return f"${dollars:,.2f}" if dollars >= _HALF_A_CENT or not dollars else "<$0.01"
+    """Return an amount, with as many digits as it needs below ten cents; "-" if it is unknown."""
+    return NO_VALUE if dollars is None else format_amount(dollars)
 
 
 def format_bytes(amount: float) -> str:

@@ -76,6 +76,14 @@ ANSWERS: Final = (
         code=("placeholder", "open-code-block"),
     ),
     ClassifyRule(
+        id="answer-lacks-capability",
+        kind=Kind.CAPABILITY_MISMATCH,
+        why="The answer says that its author has no tool for the work, or cannot do this kind of thing; asking again does not help.",
+        example=_answer("I have no tool for it."),
+        phase=_RESULT,
+        code=("lacks-capability",),
+    ),
+    ClassifyRule(
         id="refused-in-words",
         kind=Kind.REFUSAL,
         why="The model declines, with a reason of policy or without any reason.",
@@ -116,6 +124,14 @@ ANSWERS: Final = (
         code=("assumes",),
     ),
     ClassifyRule(
+        id="answer-lacks-thing",
+        kind=Kind.NOT_FOUND,
+        why="The answer says that the work needs a file, a repository or a program that is not there.",
+        example=_answer("I couldn't find a file called app.toml in the repository."),
+        phase=_RESULT,
+        code=("lacks-thing",),
+    ),
+    ClassifyRule(
         id="answer-gives-up",
         kind=Kind.GAVE_UP,
         why="The answer says that the work could not be done, without a reason of policy.",
@@ -137,6 +153,6 @@ ANSWERS: Final = (
         why="The answer claims success, or hopes for it, and shows no evidence.",
         example=_answer("All tests pass and everything works perfectly!"),
         phase=_RESULT,
-        code=("hopes", "claims-success"),
+        code=("hopes", "claims-success", "claims-fix", "claims-done"),
     ),
 )

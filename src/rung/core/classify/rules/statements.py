@@ -5,12 +5,30 @@ from __future__ import annotations
 from typing import Final
 
 from rung.core.classify.rule_index import ClassifyRule
+from rung.core.classify.rules.conditions import CALLS, REFUSING_STATUSES, ROLE_SERVICES
 from rung.core.domain.failures import Evidence, Kind, Phase
-
-CALLS: Final = tuple(phase for phase in Phase if phase not in {Phase.RESULT, Phase.TOOL})
 
 # From specific to general. They are tried after the phrases, and before the bare status.
 STATEMENTS: Final = (
+    ClassifyRule(
+        id="says-no-file",
+        kind=Kind.NOT_FOUND,
+        why="The operating system's message for a path that does not exist, whatever the path is called.",
+        example=Evidence(text="ls: cannot access 'key': No such file or directory"),
+        # Without "no": after a name such as 'password' that word is masked as its value.
+        message_has=("such file or directory", "enoent"),
+        phase=CALLS,
+        status=(None, 200, 400, 404),
+    ),
+    ClassifyRule(
+        id="says-no-access",
+        kind=Kind.PERMISSION_DENIED,
+        why="The operating system's message for a path that may not be used, whatever the path is called.",
+        example=Evidence(text="ls: cannot access 'key': Permission denied"),
+        message_has=("cannot access * denied",),
+        phase=CALLS,
+        status=(None,),
+    ),
     ClassifyRule(
         id="says-turns-over",
         kind=Kind.TURNS_EXHAUSTED,
@@ -24,7 +42,7 @@ STATEMENTS: Final = (
         kind=Kind.BUDGET_EXHAUSTED,
         why="The message says that a budget set by the user is spent.",
         example=Evidence(text="The turn ended: its budget is used up"),
-        says=("budget, exceeds", "budget, used up"),
+        says=("budget, exceeds, !field, !output", "budget, used up, !field, !output"),
         phase=CALLS,
     ),
     ClassifyRule(
@@ -33,6 +51,7 @@ STATEMENTS: Final = (
         why="The message says that a credential is missing.",
         example=Evidence(status=503, text="the secret of this deployment is undefined"),
         says=("credential, missing, !invalid",),
+        except_if=("login again", "log in again", "sign in again", "signing in again"),
         phase=CALLS,
     ),
     ClassifyRule(
@@ -49,10 +68,11 @@ STATEMENTS: Final = (
         why="The message says that the prompt is longer than a limit.",
         example=Evidence(status=400, text="number of tokens in this conversation is 300100, which is beyond 262144"),
         says=(
-            "prompt, exceeds, !output, !attachment, !per time, !per day, !money, !name",
-            "prompt, above bound, !output, !per time, !money",
+            "prompt, exceeds, !output, !attachment, !batch, !per time, !per day, !money, !name, !too many",
+            "prompt, above bound, !output, !batch, !per time, !money",
+            "prompt, shorten",
         ),
-        except_if=("max tokens is too large", "max tokens must", "number of output tokens"),
+        except_if=("max tokens is too large", "max tokens must", "number of output tokens", "input should be"),
         phase=CALLS,
     ),
     ClassifyRule(
@@ -60,7 +80,7 @@ STATEMENTS: Final = (
         kind=Kind.QUOTA_EXHAUSTED,
         why="The message says that credit, balance or a plan's quota is used up.",
         example=Evidence(status=403, text="This account is in arrears; please recharge"),
-        says=("money, used up, !per time",),
+        says=("money, used up, !per time", "per day, exceeds, !attachment, !turns", "per day, spent"),
         phase=(*CALLS, Phase.TOOL),
     ),
     ClassifyRule(
@@ -69,7 +89,7 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that more was sent in a short time than is allowed.",
         example=Evidence(status=400, text="you are limited to 20 calls per minute, which you exceeded"),
-        says=("per time, exceeds", "per time, used up"),
+        says=("per time, exceeds", "per time, used up", "too many"),
         phase=(*CALLS, Phase.TOOL),
     ),
     ClassifyRule(
@@ -77,8 +97,37 @@ STATEMENTS: Final = (
         kind=Kind.MODEL_UNAVAILABLE,
         why="The message says that the model, or its endpoint, is unknown, retired or closed to this account.",
         example=Evidence(status=400, text="Endpoint m-9 is not running; start it first"),
-        says=("model, absent, !busy, !prompt, !field", "model, unsupported, !busy, !prompt, !parameter"),
+        says=(
+            "no channel",
+            "model, absent, !busy, !prompt, !field, !credential",
+            "model, withheld, !busy, !prompt, !parameter",
+        ),
+        except_if=(
+            "cannot be disabled",
+            "is mandatory",
+            "not enabled for model/models",
+            "not supported in/by/with/for this model",
+            "input should be",
+            "invalid type",
+            "invalid * type expected",
+            "expected * got/but/received",
+        ),
         phase=CALLS,
+    ),
+    ClassifyRule(
+        id="says-other-model",
+        kind=Kind.MODEL_UNAVAILABLE,
+        why="The message asks for another model, and the status says that this one was not found.",
+        example=Evidence(status=404, text="m-9 request failed; select a different model"),
+        message_has=(
+            "pick/choose/select/use/try a different/supported/valid model",
+            "pick/choose/select/use/try another model",
+            "switch/change to a different/supported/valid/another model",
+            "switch/change to another model",
+            "switch/change the model",
+        ),
+        phase=CALLS,
+        status=(404, 410),
     ),
     ClassifyRule(
         id="says-model-unavailable",
@@ -87,7 +136,7 @@ STATEMENTS: Final = (
         example=Evidence(status=404, text="The model m-9 is unavailable for free"),
         says=("model, unavailable, !busy, !prompt, !field",),
         phase=CALLS,
-        status=(400, 404, 410, 422),
+        status=(None, 400, 404, 410, 422),
     ),
     ClassifyRule(
         id="says-bad-key",
@@ -130,7 +179,7 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that the service has no capacity right now.",
         example=Evidence(status=429, text="the upstream of this group is saturated"),
-        says=("service, busy", "model, busy"),
+        says=("service, busy", "model, busy", "service, out of service, !access"),
         phase=CALLS,
     ),
     ClassifyRule(
@@ -139,6 +188,7 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that the service is down.",
         example=Evidence(text="We have a temporary service disruption"),
+        message_has=("is not running start/please/run/try", "is not running make sure", "is not running is it"),
         says=("service, down",),
         phase=CALLS,
         status=(None, 200, 400, 403, 404, 500, 502),  # 503 means overload, also where a proxy's page says "unavailable"
@@ -154,13 +204,54 @@ STATEMENTS: Final = (
         status=(None,),  # a response proves that a connection was made
     ),
     ClassifyRule(
+        id="says-place-refused",
+        kind=Kind.PERMISSION_DENIED,
+        why="The message says that this place or network may not use it; another key does not help.",
+        example=Evidence(
+            status=403, text="Your geographic area is blocked: region not supported", provider="new-house"
+        ),
+        says=("place, denied",),
+        phase=CALLS,
+        status=REFUSING_STATUSES,
+    ),
+    ClassifyRule(
         id="says-not-allowed",
         kind=Kind.PERMISSION_DENIED,
-        why="The message says that this account, project or place may not use it.",
+        why="The message of a cloud, or of a service that is not named, says that this account or project may not use it.",
         example=Evidence(text="missing_scope: needed history:read"),
         says=("access, denied",),
+        except_if=("before initialization",),  # JavaScript: "Cannot access 'x' before initialization"
         phase=CALLS,
-        status=(None, 200, 400, 403, 404, *range(500, 600)),
+        provider=ROLE_SERVICES,
+        status=REFUSING_STATUSES,
+    ),
+    ClassifyRule(
+        id="says-account-refused",
+        kind=Kind.AUTH_ERROR,
+        why="The message of a provider of models says that this account, project or key may not use it.",
+        example=Evidence(status=403, text="Access to this endpoint is forbidden", provider="new-house"),
+        says=("access, denied",),
+        except_if=("before initialization",),
+        phase=CALLS,
+        status=REFUSING_STATUSES,
+    ),
+    ClassifyRule(
+        id="says-bad-template",
+        kind=Kind.CONFIGURATION,
+        why="The message is about the template that a local server makes prompts with.",
+        example=Evidence(status=400, text="no chat template is set for this tokenizer"),
+        says=("template",),
+        phase=CALLS,
+        status=(None, 200, 400, 422, 500),
+    ),
+    ClassifyRule(
+        id="says-bad-schema",
+        kind=Kind.INVALID_REQUEST,
+        why="The message says that the schema of a tool or of the answer is not valid.",
+        example=Evidence(text="invalid JSON schema for tool find: properties is missing"),
+        says=("bad schema",),
+        phase=CALLS,
+        status=(None, 200, 400, 422),
     ),
     ClassifyRule(
         id="says-unreadable-answer",
@@ -170,7 +261,7 @@ STATEMENTS: Final = (
         example=Evidence(text="could not parse the arguments of the function call"),
         says=("answer, unparsable", "json error"),
         phase=CALLS,
-        status=(None, 200, *range(500, 600)),
+        status=(None, 200, 500),  # what a gateway answers in its own name is a page, not JSON
     ),
     ClassifyRule(
         id="says-not-found",
@@ -179,25 +270,54 @@ STATEMENTS: Final = (
         example=Evidence(status=400, text="Item it_9 cannot be found"),
         says=("thing, gone",),
         phase=CALLS,
-        status=(None, 200, 400, 404),
+        status=(None, 200, 400, 404, 422),
     ),
     ClassifyRule(
         id="says-bad-setup",
         kind=Kind.CONFIGURATION,
         why="The message says that the client's configuration is wrong.",
         example=Evidence(text="the configuration of the proxy is not correct"),
+        message_has=("are mutually exclusive", "cannot be used together", "cannot be combined with"),
         says=("setting, wrong setup",),
         phase=CALLS,
         status=(None, 403, 404),
+    ),
+    ClassifyRule(
+        id="says-unknown-parameter",
+        kind=Kind.INVALID_REQUEST,
+        why="The message says that the service does not know a parameter, or asks for another one.",
+        example=Evidence(text="Unrecognized request argument supplied: seed"),
+        message_has=("is not enabled for model/models", "not supported in/by/with/for this model"),
+        says=("parameter, unrecognized",),
+        phase=CALLS,
+        status=(None, 200, 400, 405, 409, 415, 422),
     ),
     ClassifyRule(
         id="says-bad-request",
         kind=Kind.INVALID_REQUEST,
         why="The message says what a parameter must be.",
         example=Evidence(text="tool_choice must be auto or none"),
+        message_has=(
+            "must/should be greater/less/larger/smaller/more than",
+            "must/should be at least/most",
+            "must/should be between",
+            "must/should be positive/nonnegative",
+            "must/should be a/an positive/integer/number/string/array/list/object/boolean",
+            "must/should not be negative/empty/null",
+        ),
         says=("parameter, must", "parameter, unsupported", "attachment, exceeds"),
         phase=CALLS,
         status=(None, 200, 400, 405, 409, 415, 422),
+        sure=False,
+    ),
+    ClassifyRule(
+        id="says-bad-field",
+        kind=Kind.INVALID_REQUEST,
+        why="The message says what a field must be; a server that answers 500 to it still rejects the request.",
+        example=Evidence(status=500, text="请求参数不能为空"),
+        says=("field, amiss", "attachment, unsupported", "field, unsupported"),
+        phase=CALLS,
+        status=(500,),
     ),
     ClassifyRule(
         id="says-broke",
@@ -205,9 +325,14 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that the service failed inside.",
         example=Evidence(text="Error in processing query"),
-        says=("broke",),
+        says=("broke", "process, died"),
+        except_if=("invalid request",),
         phase=CALLS,
-        status=(None, 200, *range(500, 600)),
+        status=(
+            None,
+            200,
+            *(status for status in range(500, 600) if status not in {504, 522, 524, 598}),
+        ),  # a timeout's own
     ),
 )
 
@@ -262,8 +387,16 @@ TOOL_STATEMENTS: Final = (
         kind=Kind.NETWORK,
         retryable=True,
         why="The output says that a connection failed.",
-        example=Evidence(text="dial tcp: lookup proxy: no such host", phase=Phase.TOOL, exit_code=1),
+        example=Evidence(text="lookup proxy: no such host", phase=Phase.TOOL, exit_code=1),
         says=("link, fails", "link, no answer"),
+        phase=_TOOL,
+    ),
+    ClassifyRule(
+        id="tool-says-bad-config",
+        kind=Kind.CONFIGURATION,
+        why="The output says that a configuration file cannot be parsed.",
+        example=Evidence(text="Invalid package.json: expected a property name", phase=Phase.TOOL, exit_code=1),
+        says=("config file, unparsable",),
         phase=_TOOL,
     ),
     ClassifyRule(
@@ -280,7 +413,8 @@ TOOL_STATEMENTS: Final = (
         kind=Kind.CONFIGURATION,
         why="The output says that an option, an argument or a setting is wrong.",
         example=Evidence(text="error: option `depth' expects a number", phase=Phase.TOOL, exit_code=129),
-        says=("option, must", "setting, wrong setup", "config file, unparsable"),
+        says=("option, must", "setting, wrong setup"),
+        except_if=("terminate called after",),
         phase=_TOOL,
     ),
 )
