@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
 TIMEOUT_SECONDS: Final = 10.0
 METADATA_ADDRESSES: Final = frozenset(
@@ -34,14 +34,25 @@ def check_webhook(url: str, allowed_hosts: Container[str] = ()) -> str:
     return host
 
 
-def post_webhook(url: str, body: bytes, allowed_hosts: Container[str] = ()) -> None:
-    """POST JSON to a webhook. The address is checked after the name was resolved, on the connection that is used."""
+def post_webhook(
+    url: str,
+    body: bytes,
+    allowed_hosts: Container[str] = (),
+    *,
+    headers: Mapping[str, str] | None = None,
+    seconds: float = TIMEOUT_SECONDS,
+) -> None:
+    """POST JSON to a webhook. The address is checked after the name was resolved, on the connection that is used.
+
+    Raises HTTPError unless the answer is a success.
+    """
     host = check_webhook(url, allowed_hosts)
     handlers: list[Any] = [_NoRedirect]
     if host not in allowed_hosts and not _is_proxied(url, host):  # a proxy resolves the name itself
         handlers += [_CheckedHTTPHandler, _CheckedHTTPSHandler]
-    request = urllib.request.Request(url, body, {"content-type": "application/json"}, method="POST")  # noqa: S310  # the scheme is checked
-    with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_SECONDS):
+    sent = {"content-type": "application/json", **(headers or {})}
+    request = urllib.request.Request(url, body, sent, method="POST")  # noqa: S310  # the scheme is checked
+    with urllib.request.build_opener(*handlers).open(request, timeout=seconds):
         pass
 
 

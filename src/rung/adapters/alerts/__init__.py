@@ -1,0 +1,1 @@
+"""Channels of alerts: Slack, Microsoft Teams, PagerDuty, a webhook, or a command."""
