@@ -12,8 +12,8 @@ from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.core.policy.policy import preset
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import preset
 from rung.core.recovery.decide import decide
 
 CREW = preset("crew")

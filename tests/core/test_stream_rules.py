@@ -10,8 +10,8 @@ from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.ladder import Action
 from rung.core.policy.parser import parse_policy
-from rung.core.policy.policy import preset
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import preset
 from rung.core.recovery.stream_rules import (
     LIMIT_CODES,
     MISTAKE_REPEATS,

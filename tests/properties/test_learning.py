@@ -13,7 +13,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
 from rung.core.policy.parser import policy as make
-from rung.core.policy.policy import worst_case
+from rung.core.policy.worst_case import worst_case
 from rung.core.recovery.backtest import replay
 from rung.core.recovery.learned_skips import RungCount
 from tests.core.recovery.test_backtest import RECORDED, Honest, Remembering

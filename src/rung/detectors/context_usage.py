@@ -39,7 +39,19 @@ class ContextThresholds:
 
 
 class ContextMonitor:
-    """Tracks context usage per turn. The caller's `mark` is any text that changes when the work progresses."""
+    """Tracks how full the context window is, turn by turn.
+
+    Args:
+        thresholds: When to warn. Default: 30 % of the window filled without progress, or full again within 5 turns after a
+            compaction.
+
+    Example:
+        >>> import rung
+        >>> context = rung.detect.ContextMonitor()
+        >>> context.turn(20_000, 200_000, mark="tree 1")
+        >>> context.turn(90_000, 200_000, mark="tree 1").rule
+        'context-filling'
+    """
 
     __slots__ = ("_baseline", "_mark", "_reported", "_thrashes", "_turns_since", "thresholds")
 
@@ -52,13 +64,25 @@ class ContextMonitor:
         self._reported = False
 
     def compacted(self, used: int, limit: int) -> None:
-        """Record a compaction and the tokens in use after it."""
+        """Record a compaction and the tokens in use after it.
+
+        Args:
+            used: Tokens in use after it.
+            limit: Tokens that fit.
+        """
         self._baseline = _share(used, limit)
         self._turns_since = 0
         self._reported = False
 
     def turn(self, used: int, limit: int, *, mark: str | None = None, done: float | None = None) -> Finding | None:
-        """Record a turn: tokens in use, tokens that fit, the progress mark, and the completed share of the work (0 to 1)."""
+        """Record a turn, and return a finding if the context fills faster than the work progresses.
+
+        Args:
+            used: Tokens in use.
+            limit: Tokens that fit.
+            mark: Any text that changes when the work progresses, such as the hash of a tree. Default: unknown.
+            done: Completed share of the work, from 0 to 1. Default: unknown.
+        """
         share, thresholds = _share(used, limit), self.thresholds
         thrash = self._check_thrashing(share)
         if thrash is not None:
@@ -89,7 +113,11 @@ class ContextMonitor:
         return None
 
     def full_again(self, turns: int) -> Finding | None:
-        """Record that a compaction is due, this many turns after the previous one: for agents that report no token counts."""
+        """Record that a compaction is due, this many turns after the previous one: for agents that report no token counts.
+
+        Args:
+            turns: Turns since the previous compaction.
+        """
         if self._turns_since is None:
             self._turns_since = 0
             return None
@@ -112,7 +140,12 @@ class ContextMonitor:
 
     @classmethod
     def from_json(cls, table: Any, thresholds: ContextThresholds | None = None) -> ContextMonitor:
-        """Restore a monitor from its state."""
+        """Restore a monitor from its state.
+
+        Args:
+            table: State from `to_json`.
+            thresholds: When to warn. Default: as for a new monitor.
+        """
         if not isinstance(table, Mapping) or any(name not in table for name in _STATE_FIELDS):
             raise ConfigError("context", table, "an object with " + ", ".join(_STATE_FIELDS))
         monitor = cls(thresholds)

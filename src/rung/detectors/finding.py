@@ -24,9 +24,19 @@ class LoopStage(StrEnum):
 class Finding:
     """A problem that raised no error.
 
-    `rule` is the detector's rule that matched, `count` the number of occurrences. `repeats` is the count that ladders
-    use; it is lower than `count` for weaker rules. `is_new_stage` is true once for each stage of a streak: the agent is
-    told only then.
+    Attributes:
+        rule: The detector's rule that matched.
+        kind: Kind of the failure that it is.
+        text: Description for a person.
+        count: Number of occurrences.
+        repeats: The count that ladders use; it is lower than `count` for weaker rules.
+        at: Position of the step; None if it is not about one step.
+        tool: Name of the tool.
+        stage: Escalation stage of a loop: replan, explore or force-done.
+        is_new_stage: True once for each stage of a streak: the agent is told only then.
+        phase: When it happened.
+        missing: Parts that the answer lacks.
+        output: The answer.
     """
 
     rule: str

@@ -59,7 +59,14 @@ def strip_thoughts(text: str) -> str:
 
 
 def judge_case(task: str, answer: str, steps: Sequence[Step] = (), checks: Sequence[ClaimCheck] = ()) -> JudgeCase:
-    """Build the case for a judge: thinking removed, secrets redacted, size bounded."""
+    """Build the case for a judge: thinking removed, secrets redacted, size bounded.
+
+    Args:
+        task: What was asked.
+        answer: The final answer.
+        steps: Steps that the agent took. Default: none are known.
+        checks: Checked claims of the answer. Default: none.
+    """
     calls = [_format_call(step) for step in steps if step.tool and effect_of(step.tool, None) is not Effect.NONE]
     return JudgeCase(
         task=redacted(clip(task, MAX_PART_CHARS)),
@@ -83,6 +90,10 @@ def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | 
 
     Return None if all claims hold and there is no judge. Use it as the result of the `check` that is passed to
     `recover`. Exceptions of the judge propagate: the engine records and handles them.
+
+    Args:
+        case: The work, from `judge_case`.
+        judge: Function that returns a verdict about a case, such as `model_judge(ask)`. Default: only the claims are checked.
     """
     broken = unverified(case.checks)
     if broken is not None:
@@ -91,7 +102,11 @@ def assess(case: JudgeCase, judge: Judge | None = None) -> Verdict | Evidence | 
 
 
 def model_judge(ask: Callable[[str], str]) -> Judge:
-    """Return a judge that sends a prompt to `ask` (a model, a person) and parses the answer."""
+    """Return a judge that sends a prompt to `ask` (a model, a person) and parses the answer.
+
+    Args:
+        ask: Function that sends a prompt to a model, or to a person, and returns the answer.
+    """
 
     def judge(case: JudgeCase) -> Verdict:
         return verdict_in_text(ask(judge_prompt(case)))

@@ -46,9 +46,10 @@ NO_KEYS: Final[Mapping[str, LoopKey]] = MappingProxyType({})
 class LoopSettings:
     """Settings of loop detection: the `[loops]` table.
 
-    `loop_keys` maps a tool to a function that returns a key for the call's arguments: two calls with equal keys are
-    the same call, and None means that the call is never part of a loop. In a policy file this is `loop_key`: tool =
-    [arguments], or false.
+    Attributes:
+        loop_keys: Maps a tool to a function that returns a key for the call's arguments: two calls with equal keys are the
+            same call, and None means that the call is never part of a loop. In a policy file this is `loop_key`: tool =
+            [arguments], or false.
     """
 
     replan: int = setting(whole(2), "Repeats at which the agent is told to make a new plan.", default=3)
@@ -94,7 +95,11 @@ class LoopSettings:
                 raise ConfigError("ignore_rules", name, "any of " + ", ".join(RULES))
 
     def stage(self, repeats: int) -> LoopStage | None:
-        """Return the escalation stage for this many repeats; None below the first threshold."""
+        """Return the escalation stage for this many repeats; None below the first threshold.
+
+        Args:
+            repeats: Number of repeats.
+        """
         if repeats >= self.force_done:
             return LoopStage.FORCE_DONE
         if repeats >= self.explore:

@@ -26,7 +26,13 @@ _TAIL_CHARS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSpec:
-    """Requirements for an answer: JSON, required sections (headings or keys), evidence for a claim of completion."""
+    """Requirements for an answer.
+
+    Attributes:
+        json: Whether it must be JSON. Default: False.
+        sections: Headings, or keys of the JSON object, that it must have. Default: none.
+        evidence: Whether a claim of completion needs evidence. Default: False.
+    """
 
     json: bool = False
     sections: tuple[str, ...] = ()
@@ -41,10 +47,21 @@ def check_output(
     checks: Sequence[ClaimCheck] | None = None,
     acted: bool | None = None,
 ) -> Finding | None:
-    """Return the first problem of an answer; None if there is none.
+    r"""Return the first problem of an answer; None if there is none.
 
-    `stop_reason` is the provider's stop reason. `checks` are the checked claims, and `acted` says whether any call was
-    made: with neither a check nor a call, a claim of completion is unverified.
+    Args:
+        answer: Text of the answer.
+        spec: What the answer must have. Default: it must be complete and no refusal to work.
+        stop_reason: The provider's stop reason. Default: unknown.
+        checks: Checked claims of the answer. Default: they were not checked.
+        acted: Whether any tool was called. With neither a check nor a call, a claim of completion is unverified. Default:
+            unknown.
+
+    Example:
+        >>> import rung
+        >>> found = rung.detect.check_output("# Summary\nAll of it.", rung.detect.OutputSpec(sections=("Summary", "Tests")))
+        >>> found.kind.value, found.missing
+        ('partial_output', ('Tests',))
     """
     spec = spec or OutputSpec()
     text = strip_thoughts(answer)

@@ -23,7 +23,18 @@ _MAX_TOOLS: Final = 256  # bound of the cache of tool names
 
 
 class SessionMonitor:
-    """Receives the steps of one session and returns a finding as soon as a rule matches."""
+    """Receives the steps of one session and returns a finding as soon as the agent loops or makes no progress.
+
+    Args:
+        settings: Settings of loop detection. Default: `rung.detect.LoopSettings()`.
+
+    Example:
+        >>> import rung
+        >>> monitor = rung.detect.SessionMonitor()
+        >>> step = rung.detect.Step("bash", {"command": "make build"}, "no rule to make target", error=True)
+        >>> [monitor.check(step) is None for _ in range(3)]
+        [True, True, False]
+    """
 
     __slots__ = (
         "_has_idle_turn",
@@ -50,7 +61,11 @@ class SessionMonitor:
         return self.settings.off or "chanting" in self.settings.ignore_rules
 
     def check(self, step: Step) -> Finding | None:
-        """Record a call and its outcome. A step without a tool, or with a thinking tool, counts as an idle turn."""
+        """Record a call and its outcome. A step without a tool, or with a thinking tool, counts as an idle turn.
+
+        Args:
+            step: The call and its outcome.
+        """
         thought = self._is_thought_tool.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
             self.loops.count += 1
@@ -66,7 +81,11 @@ class SessionMonitor:
         return self.progress.check(step.progress, step.at) or finding
 
     def record(self, step: Step) -> None:
-        """Record a past step without reporting a loop."""
+        """Record a past step without reporting a loop.
+
+        Args:
+            step: The call and its outcome.
+        """
         thought = self._is_thought_tool.get(step.tool)
         if thought or (thought is None and self._is_thought(step.tool)):
             self.check(step)
@@ -83,12 +102,20 @@ class SessionMonitor:
         return thought
 
     def idle_turn(self, text: str) -> Finding | None:
-        """Record a turn without a call."""
+        """Record a turn without a call.
+
+        Args:
+            text: Text of the turn.
+        """
         self._has_idle_turn = True
         return self.turns.check(text)
 
     def stream(self, chunk: str) -> Finding | None:
-        """Record a chunk of a streamed answer."""
+        """Record a chunk of a streamed answer.
+
+        Args:
+            chunk: Text of the chunk.
+        """
         self._has_idle_turn = True
         return self.repetition.stream(chunk)
 
@@ -110,7 +137,12 @@ class SessionMonitor:
 
     @classmethod
     def from_json(cls, table: Any, settings: LoopSettings | None = None) -> SessionMonitor:
-        """Restore a monitor from its state; the settings are not part of it."""
+        """Restore a monitor from its state; the settings are not part of it.
+
+        Args:
+            table: State from `to_json`.
+            settings: Settings of loop detection. Default: `rung.detect.LoopSettings()`.
+        """
         if not isinstance(table, Mapping) or table.get("v") != VERSION:
             raise ConfigError("watch.v", table.get("v") if isinstance(table, Mapping) else table, str(VERSION))
         monitor = cls(settings)

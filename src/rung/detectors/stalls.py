@@ -96,7 +96,12 @@ def kind_of_task(opened: Opened) -> str:
 
 
 def durations_of(histories: Iterable[Iterable[Event]], kind: Callable[[Opened], str] = kind_of_task) -> ToolDurations:
-    """Return the durations of successful attempts by kind of task, from the events of incidents."""
+    """Return the durations of successful attempts by kind of task, from the events of incidents.
+
+    Args:
+        histories: The events of each incident, for example from a journal.
+        kind: Function of the first event that names the kind of task. Default: project, ladder and agent.
+    """
     durations = ToolDurations()
     for history in histories:
         name = ""
@@ -117,9 +122,17 @@ def stalled(
     thresholds: StallThresholds | None = None,
     what: str = "the task",
 ) -> Finding | None:
-    """Return a finding if a task is overdue or silent; `last_sign` is the time of its last visible activity.
+    """Return a finding if a task is overdue or silent; None if it is neither.
 
     A task whose kind usually takes longer than `silence_seconds` may be without activity as long as it may take.
+
+    Args:
+        now: The time, in seconds.
+        began: When the task began, in seconds of the same clock.
+        last_sign: When it last showed activity. Default: when it began.
+        durations: Seconds that tasks of this kind took before, from `durations_of`. Default: unknown.
+        thresholds: Limits. Default: 30 minutes for a kind without a history, and 5 minutes of silence.
+        what: Name of the task in the text. Default: the task.
     """
     thresholds = thresholds or StallThresholds()
     history = tuple(durations)

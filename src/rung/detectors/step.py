@@ -11,11 +11,16 @@ FIELDS: Final = ("tool", "args", "result", "error", "at", "progress")
 
 
 class Step(NamedTuple):
-    """A call and its outcome.
+    """A call of a tool, and its outcome.
 
-    `args` is a mapping or a text; `error` is true, or the error's text, if the tool reported a failure. `at` is the
-    time in seconds on any monotonic clock. `progress` is the result of an external probe (the hash of a tree, passing
-    tests, changed files): any text that changes when the work progresses.
+    Attributes:
+        tool: Name of the tool; empty for a turn without a call.
+        args: Arguments: a mapping or a text. Default: none.
+        result: What the tool returned. Default: empty.
+        error: True, or the error's text, if the tool reported a failure. Default: False.
+        at: Time in seconds on any monotonic clock. Default: unknown.
+        progress: Result of a probe, such as the hash of a tree or the number of passing tests: any text that changes when the
+            work progresses. Default: unknown.
     """
 
     tool: str

@@ -59,6 +59,14 @@ def test_any_text_gets_an_answer(text: str, estimate: float | None, earlier: int
     assert all(0 <= point.risk <= 2 for point in answer.checklist)
 
 
+def test_a_full_context_is_the_reason_to_stop() -> None:
+    """Without any other risk, a worker that has used up its context is told that this is why it stops."""
+    answer = assess_context(replace(GOOD, usage=80.0), estimate=40)
+    assert answer.decision is ContextDecision.STOP
+    assert "80% of the context is used" in answer.body
+    assert "no risks found" not in answer.body
+
+
 def test_all_well_proceeds_as_proposed() -> None:
     """Without risks, the worker proceeds as it proposed."""
     answer = assess_context(GOOD, estimate=40)

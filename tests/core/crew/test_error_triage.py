@@ -80,3 +80,20 @@ def test_evidence_of_an_error_report() -> None:
     assert ErrorReport.parse("Error: x\nPhase: Limit").evidence("").phase is Phase.LIMIT
     bare = ErrorReport.parse("Error: x\nPhase: nowhere\nExit Code: 999").evidence("")
     assert (bare.phase, bare.exit_code, bare.tool) == (Phase.CALL, None, "")
+
+
+def test_an_error_about_code_is_one_of_a_tool() -> None:
+    """Without a stated phase, words about code and tests mean the tool phase; a provider's own words mean the call."""
+    for error in (
+        "WebSocket handshake code raises KeyError: 'key'",
+        "test_timeout failed",
+        "redis at localhost is away",
+    ):
+        assert ErrorReport(error=error).evidence(error).phase is Phase.TOOL
+    for error in (
+        "API Error: 529 Overloaded",
+        "Connection error.",
+        "app.py: anthropic.RateLimitError: Error code: 429",
+    ):
+        assert ErrorReport(error=error).evidence(error).phase is Phase.CALL
+    assert ErrorReport(error="test_x failed", phase=Phase.CALL).evidence("").phase is Phase.CALL

@@ -158,14 +158,30 @@ def test_one_task_does_not_reach_the_limits_of_the_crew() -> None:
 
 def test_a_locked_table_is_nobodys_silence() -> None:
     """Heartbeats that nobody could write do not count: silence begins when the observer can read the table again."""
-    stale = 100.0
-    view = TableView().read(1_000.0, stale)
-    assert view.silence(90.0) == 90.0  # the first read says nothing about the time before
-    view = view.read(1_050.0, stale)  # as often as usual
-    assert view.silence(140.0) == 140.0
-    view = view.read(1_500.0, stale)  # the table was locked, or the machine was suspended
+    stale, poll = 100.0, 10.0
+    view = TableView().read(1_000.0, stale, poll)
+    assert view.silence(90.0) == 0.0  # the first read says nothing about the time before
+    view = view.read(1_010.0, stale, poll).read(1_022.0, stale, poll)  # as often as usual
+    assert view.silence(140.0) == 22.0
+    view = view.read(1_500.0, stale, poll)  # the table was locked, or the machine was suspended
     assert view.silence(450.0) == 0.0
-    view = view.read(1_540.0, stale)
-    assert view.silence(490.0) == 40.0
+    view = view.read(1_510.0, stale, poll)
+    assert view.silence(490.0) == 10.0
     assert view.silence(1.0) == 1.0
     assert view.silence(None) is None
+    assert view.missed().read(1_520.0, stale, poll).silence(490.0) == 0.0
+
+
+def test_late_reads_count_in_part() -> None:
+    """On a busy machine, reads that are late count for an eighth of the threshold; a clock that is set back for nothing."""
+    view = TableView().read(0.0, 80.0, 1.0)
+    for now in (30.0, 60.0, 90.0):
+        view = view.read(now, 80.0, 1.0)
+    assert view.silence(90.0) == 30.0
+    assert view.read(50.0, 80.0, 1.0).silence(90.0) == 30.0
+
+
+def test_a_poll_longer_than_the_threshold_is_no_gap() -> None:
+    """An observer that reads less often than half of the threshold, because it was told to, still sees silence."""
+    view = TableView().read(0.0, 3.0, 2.0).read(2.1, 3.0, 2.0).read(4.2, 3.0, 2.0)
+    assert view.silence(4.2) == pytest.approx(4.2)

@@ -156,6 +156,13 @@ def test_as_many_starts_are_spread_as_the_crew_has_workers(workers: int) -> None
     assert may_start(pool, now - 14, workers), "the crew is full, or its tasks are short: nobody starts together"
 
 
+def test_a_lost_probe_is_replaced_after_a_limit_that_became_known_meanwhile() -> None:
+    """While a probe runs, another worker meets a limit with a later end: no probe starts before it."""
+    probing = after_start(closed(limit(60)), "a", NOW + 70, 0.5, LIMITS)
+    extended, _ = after_failure(probing, "b", limit(3_600), NOW + 80, 0.5, LIMITS)
+    assert after_lost_probe(extended, "a", NOW + 90, LIMITS).next_probe == NOW + 3_600
+
+
 def test_spread_starts_have_a_distance() -> None:
     """Two starts after the pool has opened are at least half of `spread` apart, and the first waits for nothing."""
     pool = wake(closed(), NOW)
@@ -182,6 +189,17 @@ def test_the_trouble_of_one_task_is_its_own() -> None:
     assert after_failure(pool, "bad", OVERLOAD, now, 0.5, LIMITS) == (pool, False)
     assert after_failure(pool, "good", OVERLOAD, now, 0.5, LIMITS)[1]
     assert after_failure(after_progress(pool, "bad", now), "bad", OVERLOAD, now, 0.5, LIMITS)[1]
+
+
+def test_the_failures_of_each_task_are_counted_until_the_pool_opens() -> None:
+    """A pool counts by task who met its trouble, so that the next probe can be another task."""
+    pool = closed(task="a")
+    for now in (NOW + 600, NOW + 1_200):
+        pool, _ = after_failure(after_start(pool, "a", now, 0.5, LIMITS), "a", OVERLOAD, now + 1, 0.5, LIMITS)
+    assert pool.failed_by == {"a": 3}
+    opened = after_progress(after_start(pool, "b", NOW + 2_000, 0.5, LIMITS), "b", NOW + 2_001)
+    assert opened.is_open
+    assert opened.failed_by == {}
 
 
 def test_patience_ends() -> None:
@@ -235,6 +253,9 @@ def test_a_quota_without_an_end_blocks_until_a_person_wakes_it() -> None:
         ('{"status": "partial", "parked_until": "2027-01-15T09:00:00Z"}', 75, 3_600.0, False),
         ("exit code 75; parked_until 2027-01-15T10:30:00+01:00: quota_exhausted", 75, 5_400.0, False),
         ("You exceeded your current quota, please check your plan and billing details", 1, None, True),
+        ("pytest: 3 tests passed\nAPI Error: 529 Overloaded", 1, None, False),
+        ("API Error: 529 Overloaded\nwhile editing src/app.py", 1, None, False),
+        ("File app.py, line 3\nopenai.APIConnectionError: Connection error.", 1, None, False),
     ],
 )
 def test_what_a_failure_says(text: str, exit_code: int, until: float | None, needs_person: bool) -> None:
@@ -245,7 +266,20 @@ def test_what_a_failure_says(text: str, exit_code: int, until: float | None, nee
 
 
 @pytest.mark.parametrize(
-    "text", ["ImportError: No module named foo", "3 tests failed", "invalid x-api-key", "exit code 2"]
+    "text",
+    [
+        "ImportError: No module named foo",
+        "3 tests failed",
+        "invalid x-api-key",
+        "exit code 2",
+        "socket test fails: AssertionError: 3 != 4",
+        "FAILED tests/test_retry.py::test_connection_reset - assert 2 == 3",
+        "curl: (7) Failed to connect to localhost port 3000: Connection refused",
+        "psycopg.OperationalError: connection to server at 127.0.0.1, port 5432 failed: Connection refused",
+        "the rate limit middleware returns 500 instead of 429 in test_ratelimit",
+        "quota calculation wrong: AssertionError: quota exceeded, expected False",
+        "the upload quota of a user is exceeded although nothing was uploaded",
+    ],
 )
 def test_what_is_not_the_pools(text: str) -> None:
     """Errors of the work and of its configuration go up the ladder."""

@@ -15,6 +15,11 @@ BEYOND = [
     "requires cross-phase changes",
     "we would have to change phase 2 and phase 3 as well",
     "this needs to rework phases 1 and 4",
+    "change phase 2 and phase 3 as well",
+    "this needs phase 2 and phase 3 to be changed",
+    "phases 2 and 3 must be changed too",
+    "the interface of phase 1 would have to be rewritten too",
+    "the plan is wrong: the order of the tasks must change",
     "the fix required a cross-phase change",
     "this is a cross-phase problem: it needs cross phase modifications",
     "needs architectural decisions",
@@ -64,6 +69,8 @@ BEYOND = [
     "ERROR (Retry 1/5):\n     Context Usage: 40%\n     Error: the schema is fixed; requires architectural\n     decisions\n     Report: r.md",
 ]
 ORDINARY = [
+    "AssertionError: phase 2 and phase 3 of the rollout did not change state",
+    "the fix does not change phase 2 and phase 3",
     "phase 2 and phase 3 tests failed: 3 errors",
     'File "src/architecture.py", line 3: SyntaxError: invalid syntax',
     "error in architecture.py: decision_tree is undefined",

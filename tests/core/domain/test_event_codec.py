@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import UnionType
@@ -52,9 +52,9 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint in SIMPLE:
         return SIMPLE[hint]
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is UnionType or (inner and origin not in (tuple, Mapping)):
+    if origin is UnionType or (inner and origin not in (tuple, Mapping, Sequence)):
         return st.one_of(*map(values, inner))
-    if origin is tuple and inner[-1] is Ellipsis:
+    if origin is Sequence or (origin is tuple and inner[-1] is Ellipsis):
         return st.lists(values(inner[0]), max_size=3).map(tuple)
     if origin is tuple:
         return st.tuples(*map(values, inner))

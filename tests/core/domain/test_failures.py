@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import (
     GROUPS,
     INFRASTRUCTURE_KINDS,
@@ -188,3 +189,18 @@ def test_the_headline_of_a_failure() -> None:
     assert bare.headline() == "timeout"
     assert bare._replace(message=" \n it took\ntoo long").headline() == "timeout: it took"
     assert bare._replace(message="x" * 300).headline() == f"timeout: {'x' * 199}…"
+
+
+def test_evidence_takes_the_name_of_a_kind() -> None:
+    """A finding and a phase may be names: the failure has the choices, whoever classified equal evidence before."""
+    named = Evidence(text="poor", finding="low_quality", phase="result")  # type: ignore[arg-type]  # not type-checked
+    assert type(named.finding) is Kind
+    assert type(named.phase) is Phase
+    assert named == Evidence(text="poor", finding=Kind.LOW_QUALITY, phase=Phase.RESULT)
+
+
+@pytest.mark.parametrize(("field", "allowed"), [("finding", "low_quality"), ("phase", "result")])
+def test_evidence_with_a_wrong_name_is_an_error(field: str, allowed: str) -> None:
+    """A name that is none of the choices is an error where it is written, and the error lists the choices."""
+    with pytest.raises(ConfigError, match=rf"{field}: 'poor' is invalid; must be one of .*{allowed}"):
+        Evidence(**{field: "poor"})  # type: ignore[arg-type]  # not type-checked

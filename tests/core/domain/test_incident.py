@@ -69,7 +69,7 @@ def test_the_same_events_make_the_same_incident(events: list[ev.Event], cut: int
     assert vars(Incident()) == untouched
     assert whole.attempts == sum(isinstance(e, ev.AttemptSucceeded) or getattr(e, "made", False) for e in events)
     assert whole.path == tuple(sorted(set(whole.path)))
-    assert whole.dollars == sum(getattr(e, "dollars", 0.0) for e in events)
+    assert whole.dollars == pytest.approx(sum(getattr(e, "dollars", 0.0) for e in events))
 
 
 def test_every_event_can_be_folded() -> None:
@@ -248,6 +248,26 @@ def test_small_facts() -> None:
     )
     assert set(incident.exhausted) == {2}
     assert (incident.steps, incident.checkpoints) == (("built", "tested"), {1: "a", 2: "b"})
+
+
+def test_a_rollback_undoes_the_steps_since_its_checkpoint() -> None:
+    """Steps completed since the checkpoint of the rung are forgotten, at each rollback to it; another rung's are not."""
+    incident = Incident.of(
+        [
+            OPENED,
+            ev.CheckpointTaken(11.0, 1, "a"),
+            ev.StepCompleted(12.0, "built"),
+            ev.CheckpointTaken(13.0, 2, "b"),
+            ev.StepCompleted(14.0, "tested"),
+            ev.RolledBack(15.0, 2, "b"),
+        ]
+    )
+    assert incident.steps == ("built",)
+    incident.fold(ev.StepCompleted(16.0, "released"))
+    incident.fold(ev.RolledBack(17.0, 2, "b"))
+    assert incident.steps == ("built",)
+    incident.fold(ev.RolledBack(18.0, 1, "a"))
+    assert not incident.steps
 
 
 def test_endings() -> None:

@@ -98,6 +98,8 @@ def test_contract() -> None:
         "seconds": 7.124,
         "dollars": 1.0,
         "model": "small",
+        "provider": "",
+        "attempt": 0,
         "ladder": "task",
         "incident": "i1",
         "skipped": [{"rung": "rung 3", "reason": "no other model or agent to hand over to"}],
@@ -116,6 +118,7 @@ def test_contract_of_a_success() -> None:
     contract = outcome.to_dict()
     validate("outcome", contract)
     assert {contract[key] for key in ("failedAt", "failureReason", "recommendation", "errorType")} == {None}
+    assert contract["attempt"] == contract["attempts"]
 
 
 def test_pipeline_failure() -> None:

@@ -55,7 +55,8 @@ def test_digests_are_equal_exactly_for_equal_requests(one: Request, other: Reque
 @given(REQUESTS, st.sampled_from(["prompt", "model", "agent", "recovery"]), st.text(min_size=2, max_size=3))
 def test_a_changed_field_changes_the_digest(request_: Request, name: str, text: str) -> None:
     """A request in which one field was changed has another digest, and says which field that is."""
-    other = request_.replace(**{name: text})
+    change: Any = {name: text}
+    other = request_.replace(**change)
     assert other.digest() != request_.digest()
     assert request_.changed(other) == (name,)
 

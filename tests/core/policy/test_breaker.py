@@ -55,23 +55,23 @@ def probe_of(breaker: Breaker, now: float) -> Permit:
 
 
 @dataclass
-class Call:
+class RunningCall:
     permit: Permit
     began: int
 
 
-class Model(RuleBasedStateMachine):
+class BreakerMachine(RuleBasedStateMachine):
     """Whatever calls begin and end, in any order and on any clock, the breaker does what this plain account says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
         self.offset = 1_000_000
-        self.running: list[Call] = []
+        self.running: list[RunningCall] = []
         self.circuit = CircuitState.CLOSED
         self.calls: list[tuple[int, bool]] = []
         self.reopens_at = 0
-        self.probe: Call | None = None
+        self.probe: RunningCall | None = None
 
     @initialize(chosen=SETTINGS)
     def build(self, chosen: BreakerSettings) -> None:
@@ -91,7 +91,7 @@ class Model(RuleBasedStateMachine):
             return
         assert isinstance(answer, Permit)
         assert answer.probe is (self.circuit is not CircuitState.CLOSED)
-        call = Call(answer, self.now)
+        call = RunningCall(answer, self.now)
         self.running.append(call)
         if answer.probe:
             self.circuit = CircuitState.HALF_OPEN
@@ -112,7 +112,7 @@ class Model(RuleBasedStateMachine):
         slow = self.settings.slow is not None and self.now - call.began > self.settings.slow
         self.account_for(call, CallVerdict.BAD if slow and vote is CallVerdict.GOOD else vote)
 
-    def account_for(self, call: Call, vote: CallVerdict) -> None:
+    def account_for(self, call: RunningCall, vote: CallVerdict) -> None:
         if call.permit.probe:
             if call is self.probe:
                 self.probe = None
@@ -143,10 +143,10 @@ class Model(RuleBasedStateMachine):
             assert self.breaker.circuit is self.circuit
 
 
-Model.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+BreakerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
-TestModel = Model.TestCase
+TestModel = BreakerMachine.TestCase
 
 
 @given(SETTINGS, st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=250))
@@ -331,7 +331,7 @@ def hurried_threads() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-class Moment(float):
+class SwitchingTime(float):
     """A time whose every comparison is a place where threads may be switched."""
 
     def __lt__(self, other: float) -> bool:
@@ -346,7 +346,7 @@ def test_one_probe_among_twenty_threads() -> None:
     rounds, threads = 60, 20
     breaker = opened(Breaker(SMALL), 100)
     barrier = Barrier(threads)
-    now = Moment(130.0)
+    now = SwitchingTime(130.0)
 
     def race() -> Permit | float:
         barrier.wait()
@@ -360,7 +360,7 @@ def test_one_probe_among_twenty_threads() -> None:
             assert permits[0].probe
             assert sorted(answer for answer in answers if isinstance(answer, float)) == [20.0] * (threads - 1)
             breaker.record(permits[0], now, now, CallVerdict.BAD)
-            now = Moment(now + 30)
+            now = SwitchingTime(now + 30)
 
 
 @pytest.mark.usefixtures("hurried_threads")

@@ -16,8 +16,10 @@ from rung.core.domain.ladder import MAX_PARKS, Action, Ladder, Rung, RungScope
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import parse_policy
-from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, WorstCase, preset, worst_case
+from rung.core.policy.policy import Confirm, Model, Policy, Sticky
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import TEMPLATES, preset
+from rung.core.policy.worst_case import WorstCase, worst_case
 
 MODELS = (Model(name="small", cost=0.01), Model(name="middle", cost=0.1), Model(name="large", cost=1.0))
 COUNTS: dict[str, tuple[int, int | None]] = {
@@ -38,7 +40,7 @@ AT_MOST: dict[str, dict[str, tuple[int, int | None]]] = {
         "unattended": (17, 86400),
     },
     "model": {"default": (12, 3600), "conservative": (6, 3600), "aggressive": (21, 7200), "unattended": (12, 86400)},
-    "crew": {"default": (10, None), "conservative": (6, None), "aggressive": (10, None), "unattended": (10, 86400)},
+    "crew": {"default": (12, None), "conservative": (6, None), "aggressive": (12, None), "unattended": (12, 86400)},
 }
 
 
@@ -246,6 +248,20 @@ def test_the_worst_case(name: str) -> None:
     found = {template: worst_case(preset(name, template)) for template in AT_MOST[name]}
     assert {template: (case.attempts, case.seconds) for template, case in found.items()} == AT_MOST[name]
     assert {case.dollars for case in found.values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"models": ["small", "large"]}, 0.0),
+        ({"models": ["small", "large"], "dollars": 2.0}, 2.0),
+        ({"models": [{"name": "small", "cost": 0.01}, {"name": "large", "cost": 0.2}], "dollars": 0.5}, 0.5),
+    ],
+    ids=["no costs", "a limit alone", "both"],
+)
+def test_the_most_dollars_of_an_incident(settings: dict[str, object], most: float) -> None:
+    """A limit bounds the cost, also where the policy names no costs."""
+    assert worst_case(parse_policy({"ladder": "task", **settings})).dollars == pytest.approx(most)
 
 
 def test_the_worst_case_without_caps() -> None:

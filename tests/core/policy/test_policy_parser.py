@@ -19,9 +19,10 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.learn_settings import LearnSettings
 from rung.core.policy.parser import POLICY_KEYS, parse_ladder, parse_policy, parse_policy_file, policy
-from rung.core.policy.policy import TEMPLATES, Confirm, Model, Policy, Sticky, preset
+from rung.core.policy.policy import Confirm, Model, Policy, Sticky
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.stalls import StallLimits
+from rung.core.policy.templates import TEMPLATES, preset
 
 END = {"action": "surface"}
 
@@ -407,7 +408,7 @@ def test_a_policy_in_python() -> None:
     made = policy("task", "off", agents=("a",), retry={"timeout"})
     assert (made.name, made.agents, made.retry) == ("off", ("a",), frozenset({Kind.TIMEOUT}))
     with pytest.raises(ConfigError, match=r"policy\.colour"):
-        policy(colour="red")
+        policy(colour="red")  # type: ignore[call-arg]  # the mistake that is tested
 
 
 @pytest.mark.parametrize("name", LADDERS)

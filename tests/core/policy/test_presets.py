@@ -6,8 +6,8 @@ import pytest
 
 from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
 from rung.core.domain.ladder import Ladder, RungScope
-from rung.core.policy.policy import preset
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import preset
 
 Row = tuple[str, int, float | None]
 
@@ -44,7 +44,7 @@ RUNGS: dict[str, list[Row]] = {
     ],
     "crew": [
         ("fix", 4, None),
-        ("investigate", 1, None),
+        ("investigate", 3, None),
         ("replan", 3, None),
         ("person", 1, None),
     ],

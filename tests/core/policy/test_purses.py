@@ -89,3 +89,10 @@ def test_a_call_is_not_refused_because_of_its_own_hold() -> None:
     assert purses.reserve(call, 1.0) is None
     assert purses.reserve(call, 1.5) is None
     assert purses.reserve(Reservation(limits=[limit]), 0.1) == limit
+
+
+def test_a_refusal_shows_amounts_below_a_cent() -> None:
+    """A limit of a fraction of a cent is not shown as $0.00."""
+    limit = SpendLimit("session", "s", 0.0004, "s")
+    assert refusal(limit, 0.0, 0.0).startswith("budget of $0.0004 for this session is spent")
+    assert refusal(limit, 0.00007, 0.0).startswith("the $0.00007 left of the $0.0004 for this session are reserved")

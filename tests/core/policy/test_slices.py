@@ -17,9 +17,9 @@ from rung.core.policy.slices import (
     SliceHolder,
     SliceRequest,
     exchange,
-    settled,
     slice_size,
     unused,
+    use_as_of,
     without,
 )
 
@@ -162,12 +162,12 @@ def test_a_dead_holder() -> None:
     dollars = SharedLimit(amount=10.0, lease_seconds=10.0, doubt_seconds=60.0)
     use, lease = exchange(dollars, unused(dollars, 0.0), "dead", SliceRequest(1, need=4.0), 0.0)
     assert lease == Lease(4.0, 0.0, 10.0, 1)
-    assert settled(dollars, use, 69.0).out == 4.0
-    assert (settled(dollars, use, 70.0).out, settled(dollars, use, 70.0).used) == (0.0, 0.0)
+    assert use_as_of(dollars, use, 69.0).out == 4.0
+    assert (use_as_of(dollars, use, 70.0).out, use_as_of(dollars, use, 70.0).used) == (0.0, 0.0)
     rate = SharedLimit(amount=10.0, per_second=1.0, lease_seconds=10.0)
     use, _ = exchange(rate, unused(rate, 0.0), "dead", SliceRequest(1, need=4.0), 0.0)
-    assert (settled(rate, use, 10.0).out, settled(rate, use, 10.0).used) == (0.0, 4.0)
-    assert settled(rate, use, 10.0).at == 10.0
+    assert (use_as_of(rate, use, 10.0).out, use_as_of(rate, use, 10.0).used) == (0.0, 4.0)
+    assert use_as_of(rate, use, 10.0).at == 10.0
 
 
 def test_a_holder_that_was_forgotten() -> None:

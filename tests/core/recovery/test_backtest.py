@@ -15,7 +15,7 @@ from rung.core.domain.incident import Incident
 from rung.core.policy.parser import parse_ladder
 from rung.core.policy.parser import policy as make
 from rung.core.recovery.backtest import replay, summarize
-from rung.core.recovery.decide import seconds_left
+from rung.core.recovery.limits import seconds_left
 from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
 from rung.engine.loop.run import CURRENT
 from rung.testing import FakeClock, HttpError, Script
@@ -168,7 +168,7 @@ def test_a_question_with_other_options_is_another_question() -> None:
     found = replay(events, make("call", attempts=None, models=["small", "large"]))
     assert (
         found.describe()
-        == "would have asked a person (After 1 attempt: not_found: lost What should be done?) after attempt 1: outcome unknown"
+        == "would have asked a person (After 1 attempt: not_found: lost. What should be done?) after attempt 1: outcome unknown"
     )
 
 

@@ -15,8 +15,9 @@ from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.parser import parse_ladder
 from rung.core.policy.presets import LADDERS
-from rung.core.recovery.decide import attempt_limit, decide, seconds_left
+from rung.core.recovery.decide import decide
 from rung.core.recovery.first_retry import FirstRetryCache
+from rung.core.recovery.limits import attempt_limit, seconds_left
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy

@@ -139,7 +139,7 @@ def test_after_a_failed_handover_the_model_whose_limit_reopens_first_gets_the_pr
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"park": HOUR}, "the longest time parked is 3600 s"),
+        ({"park": HOUR}, "the limit reopens in 3 h, the longest time parked is 1 h"),
         ({"park": 0}, "usage_limit_reached"),
     ],
 )
@@ -384,3 +384,16 @@ def test_properties_of_park_decisions(
         if before[3] is not None:
             assert incident.deadline == pytest.approx(before[3] + taken_up - now)
         now = taken_up
+
+
+def test_a_limit_without_a_reset_time_ends_the_run_and_says_why() -> None:
+    """A plan's limit whose message names no reset time cannot be parked for: the end of the run says so."""
+
+    def attempt(request: rung.Request) -> str:
+        raise rung.AttemptError("Claude usage limit reached.")
+
+    outcome = recovered(attempt, FakeClock())
+    assert outcome.status is rung.Status.PARTIAL
+    assert "park skipped: the message names no reset time" in outcome.reason
+    without = recovered(attempt, FakeClock(), park=0)
+    assert "reset time" not in without.reason

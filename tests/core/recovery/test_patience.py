@@ -233,3 +233,95 @@ def test_probes_are_told_from_attempts() -> None:
     assert outcome.attempts == len(wall.calls)
     assert outcome.attempts - outcome.probes == 4
     assert outcome.to_dict()["probes"] == outcome.probes > 0
+
+
+OWN_FAILURES = {
+    "model_unavailable": rung.AttemptError("model b does not exist", status=404, code="model_not_found"),
+    "auth_error": rung.AttemptError("invalid x-api-key", status=401),
+    "quota_exhausted": rung.AttemptError("You exceeded your current quota", status=429, code="insufficient_quota"),
+    "permission_denied": rung.AttemptError("not allowed", status=403),
+    "invalid_request": rung.AttemptError("invalid request: unknown field", status=400),
+}
+
+
+def beside_broken(
+    wall: Wall, kind: str, models: list[str], **settings: Any
+) -> tuple[rung.Outcome[str], list[tuple[str, str]]]:
+    """Recover a call to model a at a wall; b fails for a reason of its own, other models work. Return the models asked."""
+    asked: list[tuple[str, str]] = []
+
+    def attempt(request: rung.Request) -> str:
+        asked.append((request.model, request.prompt))
+        if request.model == "b":
+            raise OWN_FAILURES[kind]
+        return wall(request) if request.model == "a" else "other"
+
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x", model="a"), clock=wall.clock, jitter=lambda: 0.5,
+        breakers=rung.BreakerRegistry(), retry_budget=rung.RetryBudget(),
+        policy=rung.policy(settings.pop("ladder", "call"), models=models, **settings),
+    )  # fmt: skip
+    return outcome, asked
+
+
+@pytest.mark.parametrize("ladder", ["task", "call", "model"])
+@pytest.mark.parametrize("kind", OWN_FAILURES)
+def test_a_broken_fallback_does_not_end_the_waiting(kind: str, ladder: str) -> None:
+    """If the other model fails for a reason of its own, it is asked once, and the first one is waited for."""
+    outcome, asked = beside_broken(Wall(FakeClock(), 120), kind, ["a", "b"], patience=280, ladder=ladder)
+    assert (outcome.status, outcome.model) == (rung.Status.RECOVERED, "a")
+    assert [model for model, _ in asked].count("b") == 1
+    assert {prompt for _, prompt in asked} == {"x"}
+
+
+@pytest.mark.parametrize("kind", OWN_FAILURES)
+def test_a_model_behind_a_broken_fallback_takes_over(kind: str) -> None:
+    """The model after a broken one takes over at once, with the unchanged request."""
+    wall = Wall(FakeClock(), 120)
+    outcome, asked = beside_broken(wall, kind, ["a", "b", "c"], patience=280)
+    assert (outcome.value, outcome.model) == ("other", "c")
+    assert wall.clock.now() < wall.ends
+    assert asked[-2:] == [("b", "x"), ("c", "x")]
+
+
+@pytest.mark.parametrize("patience", [0, 100])
+@pytest.mark.parametrize("kind", OWN_FAILURES)
+def test_the_end_beside_a_broken_fallback_names_the_first_failure(kind: str, patience: float) -> None:
+    """The outcome has the failure of the model that was asked for, and says why the other one did not help."""
+    outcome, asked = beside_broken(Wall(FakeClock(), 10_000), kind, ["a", "b"], patience=patience)
+    assert outcome.status is rung.Status.FAILED
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "overloaded"
+    assert outcome.reason.startswith("overloaded")
+    assert f"b failed: {kind}" in outcome.reason
+    assert [model for model, _ in asked].count("b") == 1
+    assert Incident.of(outcome.events).failure == outcome.failure
+
+
+def test_a_fallback_with_a_passing_failure_is_still_asked_again_beside_a_broken_one() -> None:
+    """After each wait the models that may come back are tried again, and the broken one is not."""
+    clock = FakeClock()
+    first, third = Wall(clock, 3_000), Wall(clock, 120)
+    asked: list[str] = []
+
+    def attempt(request: rung.Request) -> str:
+        asked.append(request.model)
+        if request.model == "b":
+            raise OWN_FAILURES["auth_error"]
+        return (first if request.model == "a" else third)(request)
+
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x", model="a"), clock=clock, jitter=lambda: 0.5,
+        policy=rung.policy("call", patience=280, models=["a", "b", "c"]),
+    )  # fmt: skip
+    assert (outcome.status, outcome.model) == (rung.Status.RECOVERED, "c")
+    assert asked.count("b") == 1
+
+
+def test_an_early_escalation_to_a_broken_model_costs_no_retries() -> None:
+    """A handover before the retries are used gives the first model its remaining retries back, also without patience."""
+    settings: dict[str, Any] = {"patience": 0, "retries": 3, "escalate_after": 1}
+    outcome, asked = beside_broken(Wall(FakeClock(), 10_000), "auth_error", ["a", "b"], **settings)
+    assert [model for model, _ in asked] == ["a", "a", "b", "a", "a"]
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "overloaded"

@@ -169,3 +169,15 @@ def test_a_template_may_say_the_task_twice() -> None:
     """Each place for the task is filled, and a template may have none."""
     assert render("nudge.test", incident("T"), failed(), {"nudge.test": "{task} and {task}."}) == "T and T."
     assert render("nudge.test", incident("T"), failed(), {"nudge.test": "Again."}) == "Again."
+
+
+NUDGES_OF_WORK = ("context.error", "nudge.path", "nudge.test", "nudge.evidence", "nudge.general")
+
+
+@pytest.mark.parametrize("name", NUDGES_OF_WORK)
+def test_a_nudge_names_the_steps_that_are_done(name: str) -> None:
+    """An attempt that goes on with the approach is told what an earlier one has completed; without steps, nothing is said."""
+    failure = failed(message="No such file: c.py")
+    told = render(name, incident("T", failure, steps=("wrote a.py", "wrote b.py")), failure, {})
+    assert "Done so far, do not do it again: wrote a.py, wrote b.py\n" in told
+    assert "Done so far" not in render(name, incident("T", failure), failure, {})

@@ -89,7 +89,15 @@ def test_amounts() -> None:
     assert [format_duration(s) for s in (None, 0, 0.04, 1.5, 30, 720, 11_000, 400_000)] == [
         "-", "0 s", "40 ms", "1.5 s", "30 s", "12 min", "3.1 h", "4.6 days",
     ]  # fmt: skip
-    assert [format_dollars(d) for d in (None, 0, 0.001, 0.14, 1234.5)] == ["-", "$0.00", "<$0.01", "$0.14", "$1,234.50"]
+    assert [format_dollars(d) for d in (None, 0, 0.0004, 0.0154, 0.05, 0.14, 1234.5)] == [
+        "-",
+        "$0.00",
+        "$0.0004",
+        "$0.015",
+        "$0.05",
+        "$0.14",
+        "$1,234.50",
+    ]
     assert [format_bytes(n) for n in (999, 1_500, 2.5e7, 3e9, 4e12)] == ["999 B", "1.5 kB", "25 MB", "3.0 GB", "4.0 TB"]
     assert [format_percent(p) for p in (None, 0, 0.0001, 0.5, 0.99999, 1)] == [
         "-",

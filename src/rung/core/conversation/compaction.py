@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.classify.evidence import clip
 from rung.core.conversation.kept_messages import RECENT_MESSAGES, block_type, is_result_item, is_system, kept_indices
+from rung.core.conversation.media_size import CHARACTERS_PER_TOKEN, media_excess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +89,14 @@ def _with_marker(messages: Sequence[Message], kept: set[int], text: str) -> list
 
 
 def count_characters(messages: Sequence[Message]) -> int:
-    """Return the number of characters of the messages as JSON."""
-    return len(json.dumps(list(messages), ensure_ascii=False, default=repr))
+    """Return the number of characters of the messages as JSON; media have as many as a text that takes their tokens."""
+    listed = list(messages)
+    return len(json.dumps(listed, ensure_ascii=False, default=repr)) - media_excess(listed)
+
+
+def estimate_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the tokens of messages."""
+    return count_characters(messages) // CHARACTERS_PER_TOKEN
 
 
 def _drop_duplicate_results(messages: list[Message]) -> list[Message]:

@@ -36,6 +36,7 @@ class Briefing:
     kind: HandoffKind | None = None  # how the last session ended; None if no session had the task since it was opened
     predecessor: str = ""
     starts_over: bool = False  # nothing is known of any work
+    reviews_approved: int = 0  # of the work so far
     handovers: tuple[LeftBehind, ...] = ()  # oldest first
     answer: str = ""  # of the conductor to the last session, which that session may not have followed
     saved: tuple[str, ...] = ()  # files with the work of the last session
@@ -63,6 +64,9 @@ class Briefing:
         return self.instruction or f"Read the instructions in the file {self.instruction_path}"
 
     def _sections(self) -> Iterator[str]:
+        if self.reviews_approved:
+            number = self.reviews_approved
+            yield f"# Approved work\n\nReviews approved so far: {number}. Keep that work, and continue after it."
         handovers = self.handovers[-MAX_HANDOVERS:]
         for number, one in enumerate(handovers, 1):
             is_newest = number == len(handovers)

@@ -133,11 +133,15 @@ def assess_context(report: ContextReport, *, estimate: float | None = None, earl
         _check_proposal(report),
     )
     risk = sum(item.risk for item in checklist)
-    if risk >= _STOP_RISK or (report.usage is not None and report.usage >= STOP_PERCENT):
+    is_full = report.usage is not None and report.usage >= STOP_PERCENT
+    if risk >= _STOP_RISK or is_full:
         decision = ContextDecision.STOP
     else:
         decision = ContextDecision.OVERRIDE if risk >= _OVERRIDE_RISK else ContextDecision.PROCEED
-    reasons = "; ".join(item.finding for item in checklist if item.risk) or "no risks found"
+    findings = [item.finding for item in checklist if item.risk]
+    if is_full:
+        findings.append(f"{report.usage:g}% of the context is used: from {STOP_PERCENT:g}% on, a new worker takes over")
+    reasons = "; ".join(findings) or "no risks found"
     return ContextAnswer(decision=decision, checklist=checklist, body=_format_answer(decision, report, reasons))
 
 

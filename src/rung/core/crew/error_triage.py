@@ -16,6 +16,7 @@ from rung.core.crew.message_format import (
     parse_number,
     parse_yes_no,
 )
+from rung.core.crew.service_trouble import tells_of_work
 from rung.core.domain.failures import Evidence, Phase
 
 if TYPE_CHECKING:
@@ -76,9 +77,11 @@ class ErrorReport:
     def evidence(self, text: str) -> Evidence:
         """Return the evidence for classification. `text` is everything that the worker reported.
 
-        Without a reported phase, an error with a tool belongs to the tool phase and any other to the call phase.
+        Without a reported phase, an error with a tool, or one that tells of the task's own code or tests, belongs to the
+        tool phase, and any other to the call phase.
         """
-        phase = self.phase or (Phase.TOOL if self.tool else Phase.CALL)
+        is_of_tool = bool(self.tool) or tells_of_work(self.error)
+        phase = self.phase or (Phase.TOOL if is_of_tool else Phase.CALL)
         return Evidence(text=text, tool=self.tool, exit_code=self.exit_code, phase=phase)
 
 

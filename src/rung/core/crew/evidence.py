@@ -54,3 +54,19 @@ def runs_unchecked(command: Sequence[str]) -> bool:
     options = words[: words.index("--")] if "--" in words else words
     is_run = any(pair == ("worker", "run") for pair in pairwise(options))
     return is_run and not any(word == "--check" or word.startswith("--check=") for word in options)
+
+
+def wrapped_command(command: Sequence[str]) -> list[str]:
+    """Return the command behind `rung worker run … --`; empty if the worker is something else.
+
+    Only where `rung` itself is started here: behind a container or a remote shell, programs are not those of this machine.
+    """
+    words = list(command)
+    if "--" not in words:
+        return []
+    at = words.index("--")
+    start = next((i for i, pair in enumerate(pairwise(words[:at])) if pair == ("worker", "run")), 0)
+    head = words[:start]
+    is_module = head[-2:] == ["-m", "rung"] and all(word.startswith("-") for word in head[1:-2])
+    is_program = len(head) == 1 and head[0].rpartition("/")[2] == "rung"
+    return words[at + 1 :] if is_module or is_program else []

@@ -25,12 +25,13 @@ _NAMES_ITSELF: Final = (
     rf"\bRUNG_TASK={_ID}",
 )
 _TYPE: Final = re.compile(
-    r"^\s*(?:[-*#]+\s*)?(?:\*\*)?(?:task|phase|execution)[ _-]?(?:type|mode)(?:\*\*)?\s*[:=]\s*(?:\*\*)?\W*(?P<type>sequential|parallel)\b",
+    r"^\s*(?:[-*#]+\s*)?(?:(?:\*\*)?(?:(?:task|phase|execution)[ _-]?)?(?:type|mode)(?:\*\*)?\s*[:=]\s*(?:\*\*)?\W*"
+    r"|this\s+is\s+an?\s+)(?P<type>sequential|parallel)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _WAITS: Final = re.compile(
     rf"\b(?:wait(?:ing)?\s+(?:for|until)|(?:only\s+)?(?:start|begin)\s+(?:only\s+)?(?:after|once|when))\s+(?:the\s+)?(?:task\s+)?{_ID}"
-    r"['\"`]?\s+(?:is|has|to\s+be|was)\b",
+    r"['\"`]?\s+(?:is|has|was|to\s+(?:be|complete|finish|end)|completes|finishes|ends)\b",
     re.IGNORECASE,
 )
 _OWN_ROW: Final = re.compile(
@@ -42,7 +43,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSurroundings:
-    """What the text of a task's instructions is compared with."""
+    """Facts that the text of a task's instructions is compared with."""
 
     task_id: str
     tasks: frozenset[str] = frozenset()  # ids of all tasks of the plan

@@ -76,27 +76,33 @@ class LivenessThresholds:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """When an observer last read the table, and since when it has read it without a long gap.
+    """When an observer last read the table, and for how many seconds it has watched it without a gap.
 
-    Nobody can write a heartbeat while the table is locked or its machine is suspended. Such a time is no silence of a
-    worker: it counts from the moment the observer itself could read the table again.
+    A worker is silent only while somebody watches it. Nobody can write a heartbeat while the table is locked or away, or the
+    machine is suspended; on a busy machine heartbeats are as late as the observer's own reads; and a new observer knows
+    nothing about the time before its first read. None of this is a silence of a worker.
     """
 
     at: float | None = None
-    since: float = -math.inf
+    watched: float = 0.0
 
-    def read(self, now: float, stale: float) -> TableView:
-        """Return the view after a read. More than half of `stale` seconds without one is a gap."""
-        is_gap = self.at is not None and now - self.at > stale / 2
-        return TableView(now, now if is_gap else self.since)
+    def read(self, now: float, stale: float, poll: float) -> TableView:
+        """Return the view after a read; `stale` is the shortest threshold of a worker, `poll` the seconds between two reads.
+
+        A read that is late counts for an eighth of `stale` at most. One that is late by half of `stale` begins anew.
+        """
+        passed = math.inf if self.at is None else max(0.0, now - self.at)
+        if passed - poll > stale / 2:
+            return TableView(now)
+        return TableView(now, self.watched + min(passed, max(2 * poll, stale / 8)))
 
     def missed(self) -> TableView:
         """Return the view after a read that failed: the next one begins to count anew."""
-        return TableView(-math.inf, self.since)
+        return TableView()
 
-    def silence(self, heartbeat_age: float | None) -> float | None:
-        """Return the part of a heartbeat's age during which the table could be written."""
-        return heartbeat_age if heartbeat_age is None or self.at is None else min(heartbeat_age, self.at - self.since)
+    def silence(self, age: float | None) -> float | None:
+        """Return the part of a heartbeat's age during which this observer watched the table."""
+        return None if age is None else min(age, self.watched)
 
 
 def check_liveness(signals: LivenessSignals, thresholds: LivenessThresholds) -> Liveness:

@@ -69,6 +69,7 @@ class Pool:
     probe: str = ""  # the task that is the probe at the moment
     probed_at: float | None = None  # start of the last probe
     failed_probes: int = 0  # since it closed
+    failed_by: Mapping[str, int] = field(default_factory=dict)  # failures by task since it closed
     patient_until: float | None = None  # end of the patience; stays set once it is spent, until there is progress
     opened_at: float | None = None  # when it opened again
     starts: int = 0  # since it opened again; the first of them are spread out
@@ -82,7 +83,12 @@ class Pool:
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""
-        return {**asdict(self), "state": self.state.value, "closings": dict(self.closings)}
+        return {
+            **asdict(self),
+            "state": self.state.value,
+            "closings": dict(self.closings),
+            "failed_by": dict(self.failed_by),
+        }
 
     @classmethod
     def from_json(cls, values: object) -> Pool:
@@ -149,6 +155,7 @@ def _closed(
     if pool.probed_at is not None:
         next_probe = max(next_probe, pool.probed_at + limits.probe_interval)
     closings = {**pool.closings, task: pool.closings.get(task, 0) + 1} if pool.is_open else pool.closings
+    failed_by = {**pool.failed_by, task: pool.failed_by.get(task, 0) + 1}
     return Pool(
         state=PoolState.BACKING_OFF if trouble.until is None else PoolState.PARKED,
         reason=trouble.reason,
@@ -157,6 +164,7 @@ def _closed(
         next_probe=next_probe,
         probed_at=pool.probed_at,
         failed_probes=failed_probes,
+        failed_by=failed_by,
         patient_until=patient_until,
         closings=closings,
     )
@@ -189,10 +197,11 @@ def after_start(pool: Pool, task: str, now: float, jitter: float, limits: PoolLi
 
 
 def after_lost_probe(pool: Pool, task: str, now: float, limits: PoolLimits) -> Pool:
-    """Return the pool after its probe ended without a word about the service: another one is due."""
+    """Return the pool after its probe ended without a word about the service: another one is due, after the pool's limit."""
     if pool.probe != task:
         return pool
-    return replace(pool, probe="", next_probe=max(now, (pool.probed_at or now) + limits.probe_interval))
+    soonest = (pool.probed_at or now) + limits.probe_interval
+    return replace(pool, probe="", next_probe=max(now, soonest, pool.until or 0.0))
 
 
 def after_progress(pool: Pool, task: str, now: float) -> Pool:

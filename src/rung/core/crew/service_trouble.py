@@ -17,6 +17,27 @@ EX_TEMPFAIL: Final = 75  # exit code of a worker or its command: the task is fin
 _PARKED_UNTIL: Final = re.compile(
     r"parked_until\W{1,5}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d))", re.IGNORECASE
 )
+# A provider's own words: they count wherever they stand.
+_OF_PROVIDER: Final = re.compile(
+    r"\bAPI Error\b|\b(?:anthropic|openai|genai|botocore|litellm)\.[\w.]*(?:Error|Exception)\b"
+    r"|\b(?:overloaded|rate_limit|api|billing)_error\b|\binsufficient_quota\b"
+    r"|\b(?:api\.(?:anthropic|openai)|generativelanguage\.googleapis|aiplatform\.googleapis|bedrock-runtime)\b",
+    re.IGNORECASE,
+)
+# Words about the code, the tests and the machine of a task: what fails there is not the service behind the worker.
+_OF_WORK: Final = re.compile(
+    r"\bassert|\btests?\b|\btest_\w|\bpytest\b|\bexpected\b|\bTraceback\b|\bmiddleware\b|\b(?:my|our|its) (?:\w+ )?code\b"
+    r"|\blocalhost\b|\b127\.0\.0\.1\b|\[::1\]|\w\.(?:py|js|ts|tsx|go|rs|java|rb|c|h|cpp|sh|yml|yaml|toml|ini)\b"
+    r"|\b(?:Assertion|Key|Type|Value|Index|Attribute|Name|Import|ModuleNotFound|Syntax|ZeroDivision)Error\b"
+    r"|\b(?:npm|yarn|pip|cargo|curl|docker|git|psycopg|postgres\w*|redis|mysql|sqlite|mongo\w*)\b",
+    re.IGNORECASE,
+)
+# Whose quota it is: only that of the worker's account closes a pool until a person comes.
+_OF_ACCOUNT: Final = re.compile(
+    r"\b(?:credits?|billing|balance|plan|account|subscription|usage|payment|spend|organi[sz]ation|insufficient_quota|tokens?"
+    r"|current quota)\b",
+    re.IGNORECASE,
+)
 _HAND_BACK: Final = re.compile(rf"unavailable \((needs a person|exit code {EX_TEMPFAIL}[^)]*)\): (.*)")
 
 
@@ -36,12 +57,27 @@ def trouble_of(failure: Failure, at: float) -> Trouble | None:
     is_quota = failure.kind is Kind.QUOTA_EXHAUSTED and evidence.phase not in (Phase.LIMIT, Phase.TOOL)
     if not (is_temporary or is_quota or is_passing(failure)):
         return None
+    if not is_temporary and tells_of_work(_last_line(evidence.text)) and not _OF_PROVIDER.search(evidence.text):
+        return None
     until = parked_until(f"{evidence.text}\n{evidence.output}")
     if until is None and failure.retry_after is not None:
         until = at + failure.retry_after
+    is_blocked = is_quota and until is None and not is_temporary
+    if is_blocked and not _OF_ACCOUNT.search(evidence.text):
+        return None
     is_unnamed = is_temporary and failure.kind is Kind.UNKNOWN
     reason = f"try later (exit code {EX_TEMPFAIL})" if is_unnamed else failure.headline()
-    return Trouble(reason=reason, until=until, needs_person=is_quota and until is None and not is_temporary)
+    return Trouble(reason=reason, until=until, needs_person=is_blocked)
+
+
+def tells_of_work(text: str) -> bool:
+    """Return whether an error speaks of the task's own code, tests or machine, and not of a provider."""
+    return _OF_WORK.search(text) is not None and _OF_PROVIDER.search(text) is None
+
+
+def _last_line(text: str) -> str:
+    """Return the last line that is not blank: programs end with their error."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def hand_back_text(trouble: Trouble) -> str:

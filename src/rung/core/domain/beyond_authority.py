@@ -28,6 +28,7 @@ _ROLE: Final = r"(?:(?:task|phase|worker|conductor|musician|crew|agent|plan|step
 _MANDATORY: Final = (
     r"mandatory\s+(?:plan\s+)?(?:items?|elements?|parts?|decisions?|sections?|tasks?|requirements?|constraints?)"
 )
+_PHASES: Final = r"phases?\s+\d+\s*(?:,|and|&)\s*(?:phase\s+)?\d+"
 _PLAN: Final = r"(?:arranger(?:'s)?\s+plan|plan)"
 
 _PHRASES: Final = (
@@ -44,7 +45,9 @@ _PHRASES: Final = (
     r"cross(?:es|ing)?\s+(?:the\s+|a\s+)?phase\s+boundar(?:y|ies)",
     rf"{_OTHER}\s+(?:task|phase)s?'?s?\s+(?:files?|scope|work|code|outputs?)",
     rf"(?:{_CHANGE}\s+(?:to|in|of)|{_CHANGES}|belong(?:s|ed|ing)?\s+(?:to|in))\s+{_OTHER}\s+phases?",
-    rf"{_NEEDS}\s+(?:to\s+)?(?:have\s+to\s+)?{_CHANGES}\s+phases?\s+\d+\s*(?:,|and|&)\s*(?:phase\s+)?\d+",
+    rf"{_CHANGES}\s+{_PHASES}",
+    rf"{_PHASES}\s+(?:{_NEEDS}\s+)?(?:to\s+)?(?:have\s+to\s+)?be\s+{_CHANGES}",
+    rf"phase\s+\d+\s+{_NEEDS}\s+(?:to\s+)?(?:have\s+to\s+)?be\s+{_CHANGES}\s+(?:too|also|as\s+well)\b",
     # the plan, and its mandatory items
     r"mandatory\s+authority",
     rf"{_CHANGES}\s+{_FEW}{_MANDATORY}",
@@ -53,6 +56,7 @@ _PHRASES: Final = (
     rf"{_MANDATORY}\s+(?:of|in|from|by)\s+(?:the|our|this)\s+{_PLAN}",
     rf"(?:contradict|violat|conflict|deviat)\w*\s+(?:with\s+|from\s+)?the\s+{_PLAN}",
     rf"(?:chang|modif|revis|amend|alter|rework|rewrit)\w*\s+(?:to\s+|of\s+)?the\s+{_PLAN}(?!\s+to\s+\w)",
+    rf"the\s+{_PLAN}\s+(?:itself\s+)?is\s+(?:wrong|flawed|incorrect|outdated|obsolete)\b",
     rf"the\s+{_PLAN}\s+(?:itself\s+)?(?:must|needs?\s+to|ha[ds]\s+to|would\s+have\s+to|should)\s+(?:be\s+)?(?:chang|modif|revis|amend|alter)\w*",
     # scope and authority
     r"out[- ]of[- ](?:\w+[- ])?scope",

@@ -3,6 +3,8 @@
 RungError                        base of all errors that reach a caller; picklable
 ├── ConfigError                  a ladder, policy, rung or setting is invalid (also a ValueError)
 │   ├── FileError                a settings file cannot be read or is invalid
+│   ├── AddressUnavailable       a server cannot listen at an address: its port is taken, or the host is not of this machine
+│   ├── VariableNotSet           a setting names an environment variable that is not set
 │   └── AlreadyRunning           another resident hook server owns the directory: hooks/resident_server
 ├── AttemptError                 raised by an attempt that knows what went wrong; carries evidence
 │   ├── AnthropicErrorResponse   an HTTP error response: adapters/frameworks/anthropic_middleware
@@ -50,7 +52,9 @@ Signals inside one package, never seen by a caller:
     HelperCancelled              crew/helper_runs: the answer of a helper is no longer wanted
     HookTimeout                  hooks/crash_log: a hook's time limit
     ApiProblem                   service/problems: becomes an HTTP error response
-    UsageError                   cli/group: becomes one line on stderr and exit code 2
+    UsageError                   cli/usage: becomes one line on stderr and exit code 2
+    CommandFailed                cli/usage: becomes one line on stderr and exit code 1
+    MissingPackage               cli/extras: a package of an extra is not installed; exit code 2
     Refusal                      cli/retry/option: nothing was done; becomes one line on stderr and exit code 4
     HttpError, InvalidRequest    testing: scripted errors, and requests that the fake provider rejects
 
@@ -61,6 +65,7 @@ adapters, the operating system in the module that makes the call.
 from __future__ import annotations
 
 import sys
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -84,7 +89,13 @@ def _rebuild(kind: type[RungError], args: tuple[Any, ...]) -> RungError:
 
 
 class ConfigError(RungError, ValueError):
-    """A setting or argument is invalid; carries the key, the value and what is allowed."""
+    """A setting or argument is invalid; the message names the key and what is allowed.
+
+    Attributes:
+        key: Name of the setting or argument.
+        value: Its invalid value.
+        allowed: What is allowed.
+    """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
         self.key = key
@@ -93,8 +104,39 @@ class ConfigError(RungError, ValueError):
         super().__init__(f"{key}: {value!r} is invalid; must be {allowed}")
 
     def with_prefix(self, prefix: str) -> ConfigError:
-        """Return the error with its key prefixed by the name of the enclosing table."""
+        """Return the error with its key prefixed by the name of the enclosing table.
+
+        Args:
+            prefix: Name of the table.
+        """
         return ConfigError(f"{prefix}.{self.key}", self.value, self.allowed)
+
+
+class AddressUnavailable(ConfigError):
+    """A server cannot listen at its address.
+
+    Attributes:
+        host: Address or host name.
+        port: Port.
+        is_taken: Whether another server listens there.
+    """
+
+    def __init__(self, key: str, host: str, port: int, error: OSError) -> None:
+        super().__init__(key, port, f"a free port on {host}")
+        self.host = host
+        self.port = port
+        self.is_taken = error.errno == EADDRINUSE
+        self.args = (f"{key}: {self._reason(error)}",)
+
+    def _reason(self, error: OSError) -> str:
+        match error.errno:
+            case code if code == EADDRINUSE:
+                return f"port {self.port} on {self.host} is taken"
+            case code if code == EACCES:
+                return f"port {self.port} on {self.host} needs more rights than this account has"
+            case code if code == EADDRNOTAVAIL:
+                return f"{self.host} is not an address of this machine"
+        return f"cannot listen on {self.host}, port {self.port}: {error.strerror or error}"
 
 
 def is_number(value: object, minimum: float = 0.0) -> bool:
@@ -110,8 +152,21 @@ def is_whole(value: object, minimum: int = 0) -> bool:
 class AttemptError(RungError):
     """Raised by an attempt that knows what went wrong: carries evidence instead of a text only.
 
-    >>> raise AttemptError("three sections are missing", finding="partial_output",
-    ...                    missing=("tests", "docs"), output=draft)
+    Args:
+        text: Message.
+        **facts: Fields of `rung.Evidence`: `finding` (a kind), `status`, `code`, `output`, `missing`, `retry_after`, …
+
+    Attributes:
+        evidence: The facts as `rung.Evidence`.
+
+    Raises:
+        ConfigError: A fact is unknown or has the wrong type.
+
+    Example:
+        >>> import rung
+        >>> error = rung.AttemptError("two sections are missing", finding="partial_output", missing=("tests", "docs"))
+        >>> rung.classify(error).kind.value
+        'partial_output'
     """
 
     def __init__(self, text: str = "", **facts: Any) -> None:
@@ -122,7 +177,11 @@ class AttemptError(RungError):
 
     @classmethod
     def of(cls, evidence: Evidence) -> AttemptError:
-        """Return an error that carries this evidence."""
+        """Return an error that carries this evidence.
+
+        Args:
+            evidence: Facts about what went wrong.
+        """
         error = cls(evidence.text)
         error.evidence = evidence
         return error
@@ -160,13 +219,18 @@ _FACT_TYPES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     **dict.fromkeys(("status", "errno", "exit_code", "signal"), (lambda fact: isinstance(fact, int), "a whole number")),
     **dict.fromkeys(("missing", "exceptions"), (_is_texts, "a list of texts")),
     **dict.fromkeys(("final", "progress"), (lambda fact: isinstance(fact, bool), "true or false")),
-    "repeats": (is_whole, "a whole number, 0 or more"),
+    **dict.fromkeys(("repeats", "line"), (is_whole, "a whole number, 0 or more")),
     **dict.fromkeys(("retry_after", "silence"), (is_number, "seconds, 0 or more")),
 }
 
 
 class CircuitOpenError(RungError):
-    """The attempt was not made: its circuit is open for `retry_after` more seconds."""
+    """The attempt was not made, because its circuit is open.
+
+    Args:
+        key: Name of the circuit breaker.
+        retry_after: Seconds until it admits a probe.
+    """
 
     def __init__(self, key: str, retry_after: float) -> None:
         self.key = key
@@ -180,7 +244,10 @@ class CircuitOpenError(RungError):
 class AttemptTimeout(RungError, TimeoutError):
     """Rung interrupted an attempt at its time limit. Timeouts raised inside the attempt are other errors.
 
-    `left_behind`: it did not stop, and nobody waits for it any more. `what` names anything else that was interrupted.
+    Args:
+        seconds: The time limit.
+        left_behind: Whether it did not stop, and nobody waits for it any more. Default: False.
+        what: Name of what was interrupted. Default: `attempt`.
     """
 
     def __init__(self, seconds: float, *, left_behind: bool = False, what: str = "attempt") -> None:
@@ -206,6 +273,14 @@ class FileError(ConfigError):
         super().__init__(key, str(path) if value is None else value, allowed or "a TOML file that can be read")
         self.path = str(path)
         self.args = (f"{path}: {what}",)
+
+
+class VariableNotSet(ConfigError):
+    """A setting names an environment variable that is not set."""
+
+    def __init__(self, key: str, variable: str) -> None:
+        super().__init__(key, variable, "the name of an environment variable that is set")
+        self.args = (f"{key}: {variable} is not set; export it, or name a variable that is set",)
 
 
 # -- stores -------------------------------------------------------------------------------------------

@@ -181,6 +181,7 @@ _GENERIC_CODECS: Final[Mapping[Any, Callable[[Sequence[Any]], _FieldCodec]]] = {
     Union: _union_codec,
     UnionType: _union_codec,
     tuple: _tuple_codec,
+    Sequence: lambda hints: _tuple_codec((*hints, ...)),
     Mapping: _mapping_codec,
 }
 

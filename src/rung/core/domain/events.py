@@ -74,7 +74,18 @@ class HandOver(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Decision: wait for a person's choice. With `model` or `agent`, the question is whether to hand over to it."""
+    """Decision: wait for a person's choice. With `model` or `agent`, the question is whether to hand over to it.
+
+    Attributes:
+        rung: Index of the rung.
+        question: What is asked.
+        options: The choices, each with an `id` and a `label`. An answer is one of the ids.
+        estimate: US dollars that a handover would cost; None: unknown.
+        model: Model that would take over.
+        agent: Agent that would take over.
+        reason: Why it is asked.
+        skipped: Rungs that were not taken, and why.
+    """
 
     rung: int
     question: str
@@ -253,7 +264,7 @@ class Answered(NamedTuple):
 class Ordered(NamedTuple):
     """A person intervened: `retry` at once, optionally with another model or prompt, or `cancel`.
 
-    With `suspend`, a durable run was stopped from outside; it stays open.
+    With `suspend`, a durable run was stopped from outside, by a signal, Ctrl-C or its caller; it stays open.
     """
 
     at: float

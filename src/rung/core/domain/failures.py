@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from rung.core.domain.frozen_dict import FrozenDict
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rung.core.domain.token_counts import TokenCounts
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class Kind(StrEnum):
@@ -141,6 +144,27 @@ def is_passing(failure: Failure) -> bool:
     return failure.kind in PASSING_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
 
 
+# Failures that a model, provider or agent has for a reason of its own: its name, key, account or settings.
+_TARGET_KINDS: Final = frozenset(
+    {
+        Kind.MODEL_UNAVAILABLE,
+        Kind.AUTH_ERROR,
+        Kind.MISSING_CREDENTIALS,
+        Kind.QUOTA_EXHAUSTED,
+        Kind.PERMISSION_DENIED,
+        Kind.INVALID_REQUEST,
+        Kind.NOT_FOUND,
+        Kind.CONFIGURATION,
+    }
+)
+
+
+def rejects_target(failure: Failure) -> bool:
+    """Whether the model or agent that the work was handed over to cannot serve it: not a limit that reopens, nor the work."""
+    reopens = is_limit(failure) and failure.retry_after is not None
+    return failure.kind in _TARGET_KINDS and failure.evidence.phase in (Phase.CALL, Phase.STREAM) and not reopens
+
+
 # Retrying these unchanged cannot succeed: the request, the account or the settings must change first.
 NEVER_RETRYABLE: Final = frozenset(
     {
@@ -169,16 +193,41 @@ class Phase(StrEnum):
 
 
 class Evidence(NamedTuple):
-    """Neutral facts about an error; every field is optional.
+    """Neutral facts about an error. Every field is optional.
 
-    `code` holds the provider's own error type, code or stop reason; several are separated by spaces. `finding` is the
-    kind, if the source of the evidence (a detector, a judge, the attempt itself) already knows it. `output` is the
-    output produced before the failure; `output_started` and `side_effects` say that a replay would be visible.
-    `spent` says that an inner ladder already tried to recover and failed. `tool` is the name of the tool that failed,
-    `step` that of the step of the work. `final` says that nothing may be tried again: a guard refused the attempt, or a
-    check could not run. `silence` are the seconds without content before the failure of a streamed call. `progress` says
-    whether the attempt added to the streamed answer; None if that is not known. `key` names the key that the attempt was
-    made with, `spare_keys` says how many others of the same upstream are usable now and untried.
+    Attributes:
+        text: Message. Default: empty.
+        status: HTTP status.
+        code: The provider's own error type, code or stop reason; several are separated by spaces.
+        provider: Name of the provider.
+        headers: Response headers, by lower-case name.
+        exceptions: Names of the exception's classes, the outermost first.
+        errno: Error number of the operating system.
+        exit_code: Exit code of a command.
+        signal: Signal that ended a command.
+        phase: When it happened: call, stream, tool, result or limit. Default: call.
+        retry_after: Seconds to wait, as the server says.
+        output: Output produced before the failure.
+        output_started: Whether output has reached somebody, so that a replay would be visible.
+        side_effects: Whether the attempt had side effects, so that a replay would be visible.
+        finding: The kind or its name, if the source of the evidence (a detector, a judge, the attempt) already knows it.
+        repeats: How often a loop has repeated.
+        missing: Parts that the result lacks.
+        stack: Stack of the exception.
+        spent: Whether an inner ladder already tried to recover and failed.
+        tool: Name of the tool that failed.
+        step: Name of the step of the work that failed.
+        final: Whether nothing may be tried again: a guard refused the attempt, or a check could not run.
+        silence: Seconds without content before the failure of a streamed call.
+        progress: Whether the attempt added to the streamed answer; None if that is not known.
+        key: Name of the key that the attempt was made with.
+        spare_keys: Number of other keys of the same upstream that are usable now and untried.
+        line: Number of the line of the text that says what failed, from 1. Default: 0, the first line that is not blank.
+
+    Example:
+        >>> import rung
+        >>> rung.classify(rung.Evidence(status=503, text="try later")).kind.value
+        'overloaded'
     """
 
     text: str = ""
@@ -207,10 +256,44 @@ class Evidence(NamedTuple):
     progress: bool | None = None
     key: str = ""
     spare_keys: int = 0
+    line: int = 0
+
+
+_new_evidence: Final = Evidence.__new__
+
+
+@wraps(_new_evidence)
+def _new_checked_evidence(cls: type[Evidence], /, *values: Any, **fields: Any) -> Evidence:
+    """Make evidence from a caller that may not be type-checked: names become choices, and a wrong name is an error here."""
+    made = _new_evidence(cls, *values, **fields)
+    if made.finding is not None and type(made.finding) is not Kind:
+        made = made._replace(finding=_choice(Kind, "finding", made.finding))
+    return made if type(made.phase) is Phase else made._replace(phase=_choice(Phase, "phase", made.phase))
+
+
+def _choice(choices: type[_Choice], key: str, value: str) -> _Choice:
+    try:
+        return choices(value)
+    except ValueError:
+        from rung.core.domain.errors import ConfigError
+
+        raise ConfigError(key, value, "one of " + ", ".join(choices)) from None
+
+
+Evidence.__new__ = _new_checked_evidence  # type: ignore[method-assign, assignment]  # a NamedTuple's body may not define it
 
 
 class Failure(NamedTuple):
-    """Classified evidence. `retryable`: the unchanged request may succeed later. `rule`: the rule that matched."""
+    """A classified error: what `rung.classify` returns.
+
+    Attributes:
+        kind: Kind of the failure.
+        retryable: Whether the unchanged request may succeed later.
+        rule: Id of the rule that matched.
+        message: Text of the error, without secrets.
+        retry_after: Seconds to wait; None if nobody said.
+        evidence: The facts.
+    """
 
     kind: Kind
     retryable: bool
@@ -225,8 +308,12 @@ class Failure(NamedTuple):
         return fingerprint(self.kind, self.evidence)
 
     def headline(self, length: int = 200) -> str:
-        """Return the kind and the first line of the message; the kind alone if there is no message."""
-        line = first_line(self.message, length)
+        """Return the kind and the line of the message that says what failed; the kind alone if there is no message.
+
+        Args:
+            length: Most characters of the message. Default: 200.
+        """
+        line = error_line(self, length)
         return f"{self.kind}: {line}" if line else self.kind.value
 
     @property
@@ -241,7 +328,18 @@ class Failure(NamedTuple):
 
 def first_line(text: str, length: int = 160) -> str:
     """Return the first line that is not blank, shortened to a length."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return _shortened(next((line.strip() for line in text.splitlines() if line.strip()), ""), length)
+
+
+def error_line(failure: Failure, length: int = 160) -> str:
+    """Return the line of the error that says what failed, by its evidence; else the first line of the message."""
+    number = failure.evidence.line
+    lines = failure.evidence.text.splitlines() if number > 0 else []
+    named = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    return _shortened(named, length) if named else first_line(failure.message, length)
+
+
+def _shortened(line: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
 from rung.core.domain.agent_session import AgentSession, survives_decision, survives_failure
-from rung.core.domain.failures import PROCESS_DEATH_RULE, is_limit, is_resumable
+from rung.core.domain.failures import (
+    INFRASTRUCTURE_KINDS,
+    PROCESS_DEATH_RULE,
+    Kind,
+    is_limit,
+    is_passing,
+    is_resumable,
+    rejects_target,
+)
 from rung.core.domain.ladder import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeGuard
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.request import Request
@@ -19,12 +28,17 @@ if TYPE_CHECKING:
 _SUCCEEDED: Final = ev.Status.SUCCEEDED
 _RECOVERED: Final = ev.Status.RECOVERED
 _EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
+DOLLAR_DIGITS: Final = 9  # ten times $0.10 are $1.00, so that a budget of $1.00 is spent
 SHORT_LIMIT_SECONDS: Final = 90.0  # a reset that has just passed is read as one a minute ahead
 
 
-def _asks_for_approval(decision: ev.Decision) -> bool:
+def _asks_for_approval(decision: ev.Decision) -> TypeGuard[ev.Ask]:
     """Whether a decision asks for leave to hand over: nothing is done until a person gives it."""
     return isinstance(decision, ev.Ask) and bool(decision.model or decision.agent)
+
+
+def _is_key_switch(decision: ev.Decision) -> bool:
+    return isinstance(decision, ev.Repeat) and decision.other_key
 
 
 class Incident:
@@ -56,10 +70,18 @@ class Incident:
 
     first_request: Request | None = None
     request: Request | None = None
+    failed_request: Request | None = None  # the request of the last attempt that failed
     digests: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     handover_rungs: frozenset[int] = frozenset()  # rungs that handed over
+    left_for: Failure | None = None  # the failure that the first model or agent was left for
+    left_request: Request | None = None  # its request then; None if another one has since resumed the answer
+    target_rung: int = -1  # the rung that handed over last
+    retries_before: tuple[Mapping[int, int], float] = (_EMPTY, 0.0)  # its retries and their backoff until then
+    rejected: Mapping[tuple[str, str], Failure] = _EMPTY  # models and agents that failed for reasons of their own
+    target_rejected: bool = False  # the last failure is one of those
+    declined: frozenset[tuple[str, str]] = frozenset()  # models and agents that a person does not want
 
     rung: int = -1  # the highest rung used, retry rungs excepted
     tries_used: Mapping[int, int] = _EMPTY  # tries by rung during the whole incident
@@ -85,25 +107,36 @@ class Incident:
     last_question: ev.Ask | None = None
     answer: str = ""
     checkpoints: Mapping[int, str] = _EMPTY
+    steps_at_checkpoint: Mapping[int, tuple[str, ...]] = (
+        _EMPTY  # by the checkpoint's rung: the steps completed until then
+    )
     hint: int = -1  # the rung that fixed the first failure before, according to the journal
     learned: Mapping[str, tuple[ev.LearnedSkip, ...]] = _EMPTY  # by kind: tries that recorded outcomes leave out
 
     @classmethod
     def of(cls, events: Iterable[ev.Event]) -> Incident:
-        """Return the incident of these events."""
+        """Return the incident of these events.
+
+        Args:
+            events: All events of the incident, in order.
+        """
         incident = cls()
         for event in events:
             incident.fold(event)
         return incident
 
     def fold(self, event: ev.Event) -> None:
-        """Apply one event."""
+        """Apply one event.
+
+        Args:
+            event: The next event.
+        """
         FOLDS[type(event)](self, event)
 
     @property
     def resuming(self) -> bool:
         """Whether the current request continues a truncated answer."""
-        if isinstance(self.active_decision, ev.HandOver):
+        if isinstance(self.active_decision, ev.HandOver) or self._is_compacted_for_target:
             return self.resumed_elsewhere
         return isinstance(self.active_decision, ev.Change) and self.active_decision.action is Action.RESUME
 
@@ -129,6 +162,17 @@ class Incident:
         """Whether the current request goes to another model or agent than the first one."""
         now, first = self.request, self.first_request
         return now is not None and first is not None and (now.model, now.agent) != (first.model, first.agent)
+
+    @property
+    def _is_compacted_for_target(self) -> bool:
+        """Whether the current request was compacted for the model or agent handed over to."""
+        last = self.active_decision
+        return isinstance(last, ev.Change) and last.action is Action.COMPACT and self.handed_over
+
+    @property
+    def failure_to_solve(self) -> Failure | None:
+        """Return the last failure, or the one that a rejected target was asked for: that target does not count."""
+        return self.left_for if self.target_rejected else self.failure
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Incident) and self.__dict__ == other.__dict__
@@ -169,13 +213,68 @@ class Incident:
             self._count_resumptions_anew()
         if self.agent_sessions:
             self._keep_session(failure)
+        if self.handover_rungs:
+            self._judge_target(failure)
         self.failure = failure
+        self.failed_request = self.request
         self.failures = (*self.failures, failure)
         self.retry_budget_ok = event.may_retry
         if event.dollars:
-            self.dollars += event.dollars
+            self.dollars = round(self.dollars + event.dollars, DOLLAR_DIGITS)
         if (failure.evidence.output or self.partial_output) and failure.rule != PROCESS_DEATH_RULE:
             self.partial_output = (self.partial_output if self.resuming else "") + failure.evidence.output
+
+    def _judge_target(self, failure: Failure) -> None:
+        """Reject the model or agent handed over to if it fails for a reason of its own, such as a refused key.
+
+        The work returns to the first one, as if there were no such target: its retries are those before the handover.
+        """
+        left_for, request = self.left_for, self.request
+        self.target_rejected = False
+        if request is None or left_for is None or not self.handed_over:
+            return
+        if left_for.kind not in INFRASTRUCTURE_KINDS or not self._is_targets_own(failure):
+            return
+        self.target_rejected = True
+        self.rejected = {**self.rejected, (request.model, request.agent): failure}
+        self.retries, self.backed_off = self.retries_before
+        self.attempts_elsewhere = 0
+        if is_passing(left_for):  # else each further model that is gone would be one more switch of the session
+            rung = self.target_rung
+            self.tries_used = {**self.tries_used, rung: max(0, self.tries_used.get(rung, 0) - 1)}
+
+    def _is_targets_own(self, failure: Failure) -> bool:
+        """Whether the model or agent handed over to fails for a reason of its own, and no longer for a change of a rung."""
+        if self._is_compacted_for_target:
+            return failure.kind is Kind.CONTEXT_LIMIT
+        return isinstance(self.active_decision, ev.HandOver) and rejects_target(failure)
+
+    def _note_route(self, decision: ev.Decision) -> None:
+        """Note what the first model or agent is left for; return to it from a rejected target."""
+        if isinstance(decision, ev.HandOver):
+            if self.target_rejected or not self.handed_over:
+                self.left_for = self.failure_to_solve
+                self.retries_before = (self.retries, self.backed_off)
+            if self.failure is not None and is_resumable(self.failure):
+                self.left_request = None
+            elif not self.handed_over:
+                self.left_request = self.request
+        elif self.target_rejected and not isinstance(decision, ev.Finish) and not _is_key_switch(decision):
+            self._return_to_first()
+
+    def _return_to_first(self) -> None:
+        if self.first_request is not None:
+            self._go_to(self.first_request.model, self.first_request.agent)
+
+    def _go_to(self, model: str, agent: str) -> None:
+        """Send the request to this model and agent. The first gets the one that it had: no change for another concerns it."""
+        request, left = self.request, self.left_request
+        if request is None or (request.model, request.agent) == (model, agent):
+            return
+        if left is not None and (left.model, left.agent) == (model, agent):
+            self.request = left
+        else:
+            self.request = request.replace(model=model, agent=agent)
 
     def _keep_session(self, failure: Failure) -> None:
         """Forget the session of the attempt that failed, if it cannot be continued."""
@@ -194,7 +293,7 @@ class Incident:
         if self.waits or self.parks:
             self._count_probe()
         if event.dollars:
-            self.dollars += event.dollars
+            self.dollars = round(self.dollars + event.dollars, DOLLAR_DIGITS)
         last = self.active_decision
         if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE:
             self.status = ev.Status.PARTIAL
@@ -214,6 +313,7 @@ class Incident:
         rung = decision.rung
         if self.agent_sessions and not survives_decision(decision, self.failure, self.request):
             self._forget_session(self.request.agent if self.request is not None else "")
+        self._note_route(decision)
         if isinstance(decision, ev.Repeat) and decision.until is not None:
             if decision.parked:
                 self._park(event.at, decision.until)
@@ -228,22 +328,30 @@ class Incident:
             self.retries = {**self.retries, rung: self.retries.get(rung, 0) + 1} if self.retries else {rung: 1}
             if self.failure is None or self.failure.retry_after is None:
                 self.backed_off += decision.wait
+        elif _asks_for_approval(decision):
+            self.last_question = decision
+            return  # nothing is tried yet: the rung is entered, with new retries, when a person approves
         else:
-            if rung > self.rung or (isinstance(decision, ev.HandOver) and not self.waits):  # each model has its retries
-                self.retries = _EMPTY
-                self.backed_off = 0.0
-            if rung > self.rung:
-                self.rung = rung
-                self.entered_at = {**self.entered_at, rung: event.at}
-            self._count_try(decision)
-        if (not self.path or self.path[-1] < rung) and not _asks_for_approval(decision):
+            self._take_rung(decision, event.at)
+        if not self.path or self.path[-1] < rung:
             self.path = (*self.path, rung)
+
+    def _take_rung(self, decision: ev.Decision, at: float) -> None:
+        """Enter the decision's rung, or take another try of it."""
+        rung = decision.rung
+        if rung > self.rung or (isinstance(decision, ev.HandOver) and not self.waits):  # each model has its retries
+            self.retries = _EMPTY
+            self.backed_off = 0.0
+        if rung > self.rung:
+            self.rung = rung
+            self.entered_at = {**self.entered_at, rung: at}
+        self._count_try(decision)
 
     def _wait_for_service(self, decision: ev.Repeat) -> None:
         """Count a wait, which uses nothing of the time of the rungs below.
 
         After a failed handover the first model is waited for: it is the one that was asked for. The others may be back as
-        well, so handovers are possible again.
+        well, so handovers are possible again, but not to rejected ones, nor to those that a person has declined.
         """
         self.waits += 1
         self.patient_until = decision.until
@@ -252,9 +360,11 @@ class Incident:
         first = self.first_request
         if self.request is None or first is None or not self.handover_rungs:
             return
-        self.request = self.request.replace(model=first.model, agent=first.agent)
+        self._return_to_first()
         self.digests = frozenset((self.request.digest(),))
-        self.models, self.agents = frozenset((first.model,)), frozenset((first.agent,))
+        self.models = frozenset((first.model, *(model for model, _ in (*self.rejected, *self.declined))))
+        agents = (agent for model, agent in self.rejected if model == first.model)  # others fail with their model alone
+        self.agents = frozenset((first.agent, *agents, *(agent for _, agent in self.declined)))
         self.attempts_elsewhere = 0
         self.tries_used = {rung: tries for rung, tries in self.tries_used.items() if rung not in self.handover_rungs}
 
@@ -265,8 +375,8 @@ class Incident:
         self.short_parks = self.short_parks + 1 if hint is None or hint <= SHORT_LIMIT_SECONDS else 0
         self.parked_at, self.parked_until = at, until
         target = next((target for target, reopens_at in self.limits.items() if reopens_at == until), None)
-        if self.request is not None and target is not None:
-            self.request = self.request.replace(model=target[0], agent=target[1])
+        if target is not None:
+            self._go_to(*target)
 
     def _end_park(self, at: float) -> None:
         """Take up the work. The time parked counts against no time limit, but an enclosing incident's stays."""
@@ -305,16 +415,15 @@ class Incident:
             self.probes += 1
 
     def _count_try(self, decision: ev.Decision) -> None:
-        """Count a try of the decision's rung. A request for approval is not a try: the handover after it is."""
+        """Count a try of the decision's rung."""
         if isinstance(decision, ev.Ask):
             self.last_question = decision
-            if _asks_for_approval(decision):
-                return
         elif isinstance(decision, ev.HandOver):
             self.resumed_elsewhere = self.failure is not None and is_resumable(self.failure)
             self.models |= {decision.model}
             self.agents |= {decision.agent}
             self.handover_rungs |= {decision.rung}
+            self.target_rung = decision.rung
             self.attempts_elsewhere = self.attempts - self.probes - self.key_switches
         if not isinstance(decision, ev.Finish):
             self.tries_used = {**self.tries_used, decision.rung: self.tries_used.get(decision.rung, 0) + 1}
@@ -330,6 +439,8 @@ class Incident:
 
     def _skipped(self, event: ev.Skipped) -> None:
         self.exhausted = {**self.exhausted, event.rung: event.reason}
+        if self._is_compacted_for_target and self.failure is not None:
+            self._judge_target(self.failure)
 
     def _step_completed(self, event: ev.StepCompleted) -> None:
         if event.step not in self.steps:  # a retried attempt reports its steps again
@@ -344,6 +455,7 @@ class Incident:
     def _answered(self, event: ev.Answered) -> None:
         self.answer = event.option
         if event.option == "decline" and self.last_question is not None:
+            self.declined |= {(self.last_question.model, self.last_question.agent)}
             self.models |= {self.last_question.model}
             self.agents |= {self.last_question.agent}
 
@@ -353,13 +465,15 @@ class Incident:
 
     def _checkpoint_taken(self, event: ev.CheckpointTaken) -> None:
         self.checkpoints = {**self.checkpoints, event.rung: event.reference}
+        self.steps_at_checkpoint = {**self.steps_at_checkpoint, event.rung: self.steps}
 
     def _rolled_back(self, event: ev.RolledBack) -> None:
-        pass
+        """Forget the steps completed since the checkpoint: their work is undone."""
+        if event.rung in self.steps_at_checkpoint:
+            self.steps = self.steps_at_checkpoint[event.rung]
 
     def _model_restored(self, event: ev.ModelRestored) -> None:
-        if self.request is not None:
-            self.request = self.request.replace(model=event.model, agent=event.agent)
+        self._go_to(event.model, event.agent)
 
     def _session_switched(self, event: ev.SessionSwitched) -> None:
         self.session_target = (event.model, event.agent)
@@ -376,6 +490,7 @@ class Incident:
         self.parked_until = None
         self.status = event.status
         self.reason = event.reason
+        self.failure = self.failure_to_solve
 
 
 FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {

@@ -139,9 +139,19 @@ class Rung:
 class Ladder:
     """Rungs from the cheapest to the last, which must end the incident.
 
-    `entry` maps a kind to its entry rung; `default_entry` is the entry of all other kinds. `loops` holds the entry of
-    a detected loop by its number of repeats, `sizes` that of an error whose report states its size. A kind that enters
-    at or above the highest rung of `sizes` ignores its size. `base_level` is the level number of the lowest rung.
+    Attributes:
+        name: Name of the ladder.
+        rungs: The rungs, lowest first.
+        entry: Name of the rung at which a kind enters.
+        default_entry: Name of the rung at which all other kinds enter.
+        loops: Entry of a detected loop: pairs of a number of repeats and the name of a rung. Default: none.
+        sizes: Entry of an error whose report states its size. A kind that enters at or above the highest rung of `sizes`
+            ignores its size. Default: none.
+        base_level: Level number of the lowest rung. Default: 1.
+        about: Description. Default: empty.
+
+    Raises:
+        ConfigError: A rung is unknown or named twice, or the last one does not end the incident.
     """
 
     name: str
@@ -210,7 +220,11 @@ class Ladder:
                 raise ConfigError(f"sizes.{size}", name, allowed)
 
     def entry_index(self, failure: Failure) -> int:
-        """Return the index of the rung at which this failure enters."""
+        """Return the index of the rung at which this failure enters.
+
+        Args:
+            failure: The failure.
+        """
         index = self._entry_by_kind[failure.kind]
         if failure.kind is _LOOP_DETECTED:
             for count, name in self.loops:
@@ -222,19 +236,31 @@ class Ladder:
         return index
 
     def index(self, name: str) -> int:
-        """Return the index of the rung with this name."""
+        """Return the index of the rung with this name.
+
+        Args:
+            name: Name of the rung.
+        """
         for position, rung in enumerate(self.rungs):
             if rung.name == name:
                 return position
         raise ConfigError("rung", name, ", ".join(rung.name for rung in self.rungs))
 
     def level(self, index: int) -> int:
-        """Return the level number of a rung, as people see it. A park or wait rung has the level of the rung below it."""
+        """Return the level number of a rung, as people see it. A park or wait rung has the level of the rung below it.
+
+        Args:
+            index: Index of the rung.
+        """
         waits = sum(rung.action in WAITING_ACTIONS for rung in self.rungs[: index + 1])
         return self.base_level + index - waits
 
     def not_past_waiting(self, index: int) -> int:
-        """Return the index of a rung; instead of the end that of the first rung below it that parks or waits, if any."""
+        """Return the index of a rung; instead of the end that of the first rung below it that parks or waits, if any.
+
+        Args:
+            index: Index of a rung.
+        """
         if index < len(self.rungs) - 1:
             return index
         return next((n for n, rung in enumerate(self.rungs) if rung.action in WAITING_ACTIONS), index)
@@ -242,7 +268,9 @@ class Ladder:
     def with_waiting(self, *, park: float, patience: float) -> Ladder:
         """Return the ladder with rungs just below its end that wait: for a limit to reopen, for a failing service.
 
-        `park` and `patience` are the longest waits in seconds; 0: without this rung.
+        Args:
+            park: Longest wait for a limit to reopen, in seconds; 0: without this rung.
+            patience: Longest wait for a failing service, in seconds; 0: without this rung.
         """
         rungs = tuple(rung for rung in self.rungs if rung.action not in WAITING_ACTIONS)
         waiting: list[Rung] = []

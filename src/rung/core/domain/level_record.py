@@ -83,7 +83,7 @@ class LevelRecorder:
             "completedSteps": list(incident.steps),
             "failedAt": None if ok else failed_at(incident),
             "failureReason": None if ok else failure_reason(incident),
-            "recommendation": None if ok else recommendation(incident.failure),
+            "recommendation": None if ok else recommendation(incident.failure, incident.reason),
             "explanation": f"{self._kind}: solved at {reached}" if ok else failure_reason(incident),
             "summary": f"{status.value} after {count}, {reached}",
         }

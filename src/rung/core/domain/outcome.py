@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import Ask, AttemptFailed, Decided, Repeat, Skipped, Status
 from rung.core.domain.failures import Evidence, Kind
@@ -30,10 +31,34 @@ SUCCESS_STATUSES: Final = frozenset({Status.SUCCEEDED, Status.RECOVERED})
 class Outcome(Generic[T]):
     """Result of a recovery: its status, what was done, where it stopped and what a person should do.
 
-    `value` is the result if `ok`, or the output of the last turn if partial. `model` is the model that answered; without
-    a success, the one that the request is on. `skipped` holds the rungs that were not taken, and why. `levels` holds
-    the level records. `events` holds all events in order. `probes` is the part of `attempts` that only looked whether a
-    service or a limit that was waited for is back: it is not limited.
+    Attributes:
+        status: succeeded, recovered, partial, blocked or failed.
+        value: The result if `ok`, or the output of the last turn if partial; None if there is none.
+        reason: Why the recovery stopped.
+        recommendation: What a person should do.
+        failure: The last failure; None if nothing failed.
+        attempts: Attempts made.
+        seconds: Seconds from the first attempt to the end.
+        dollars: US dollars spent, as far as attempts reported them.
+        path: Levels of the rungs used, lowest first.
+        steps: Finished parts of the work, as attempts reported them.
+        failed_at: Where the recovery stopped.
+        model: Model that answered; without a success, the one that the request is on. Empty if the request named none.
+        ladder: Name of the ladder.
+        id: Id of the incident.
+        events: All events in order.
+        error: The last error, if the recovery did not succeed.
+        skipped: Rungs that were not taken, and why.
+        levels: Level records: schema `level-record`.
+        probes: The part of `attempts` that only looked whether a service or a limit that was waited for is back.
+        provider: Provider of `model`, as the policy's `models` name it; empty if they do not.
+        attempt: Number of the attempt that gave the value; 0 if none did.
+
+    Example:
+        >>> import rung
+        >>> outcome = rung.recover_sync(lambda request: "done", rung.Request(prompt="go", model="small"))
+        >>> outcome.ok, outcome.value, outcome.model, outcome.attempt
+        (True, 'done', 'small', 1)
     """
 
     status: Status
@@ -55,6 +80,8 @@ class Outcome(Generic[T]):
     skipped: tuple[tuple[str, str], ...] = ()
     levels: tuple[Mapping[str, Any], ...] = ()
     probes: int = 0
+    provider: str = ""
+    attempt: int = 0
 
     @property
     def ok(self) -> bool:
@@ -62,13 +89,17 @@ class Outcome(Generic[T]):
         return self.status in SUCCESS_STATUSES
 
     def unwrap(self) -> T:
-        """Return the value, or raise the last error with the history of the recovery as notes."""
+        """Return the value, or raise the last error with the history of the recovery as notes.
+
+        Raises:
+            Exception: The error of the last attempt; `AttemptError` if there is none.
+        """
         if self.ok:
             return self.value  # type: ignore[return-value]  # a successful outcome has a value
         raise annotate(self.error or AttemptError(self.reason), self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as a JSON object: schema `outcome`."""
+        """Return the outcome as a JSON object: schema `outcome`. It has no value and no events."""
         return {
             "status": self.status.value,
             "completedSteps": list(self.steps),
@@ -82,6 +113,8 @@ class Outcome(Generic[T]):
             "seconds": round(self.seconds, 3),
             "dollars": round(self.dollars, 6),
             "model": self.model,
+            "provider": self.provider,
+            "attempt": self.attempt,
             "ladder": self.ladder,
             "incident": self.id,
             "skipped": [{"rung": rung, "reason": reason} for rung, reason in self.skipped],
@@ -97,7 +130,11 @@ class Outcome(Generic[T]):
         return next((output for output in outputs if output), "")
 
     def pipeline_failure(self, route_to: str = "lead") -> dict[str, Any]:
-        """Return what a failed stage passes downstream: schema `pipeline-failure`."""
+        """Return what a failed stage passes downstream: schema `pipeline-failure`.
+
+        Args:
+            route_to: Who gets it. Default: `lead`.
+        """
         level = self.path[-1] if self.path else 0
         missing = self.failure.evidence.missing if self.failure is not None else ()
         return {
@@ -121,22 +158,24 @@ def build_outcome(
     value: Any,
     error: Exception | None,
     now: float,
+    provider: str = "",
 ) -> Outcome[Any]:
-    """Return the outcome of a closed incident."""
+    """Return the outcome of a closed incident. `provider` is that of the model that answered, if it is known."""
     assert incident.status is not None  # noqa: S101  # the engine closes the incident first
     failure, names = incident.failure, rung_names(events)
+    ok = incident.status in SUCCESS_STATUSES
     return Outcome(
         status=incident.status,
         value=value,
-        reason=failure_reason(incident),
-        recommendation=recommendation(failure),
+        reason="" if ok else failure_reason(incident),
+        recommendation="" if ok else recommendation(failure, incident.reason),
         failure=failure,
         attempts=incident.attempts,
         seconds=now - incident.opened_at,
         dollars=incident.dollars,
         path=tuple(ladder.level(index) for index in incident.path),
         steps=incident.steps,
-        failed_at=failed_at(incident),
+        failed_at="" if ok else failed_at(incident),
         model="" if incident.request is None else incident.request.model,
         ladder=ladder.name,
         id=incident.id,
@@ -145,6 +184,8 @@ def build_outcome(
         skipped=tuple((rung_name(rung, names), reason) for rung, reason in skipped_rungs(events)),
         levels=tuple(level_records(events, ladder)),
         probes=incident.probes,
+        provider=provider,
+        attempt=incident.attempts if incident.status in SUCCESS_STATUSES or value is not None else 0,
     )
 
 
@@ -200,7 +241,7 @@ def report_text(outcome: Outcome[Any], ladder: Ladder) -> str:
         for record in level_records(outcome.events, ladder)
         if record["status"] == "in_progress"
     ]
-    lines += ["", f"{_count_attempts(outcome)}, {outcome.seconds:.0f} s, ${outcome.dollars:.2f}.", ""]
+    lines += ["", f"{_count_attempts(outcome)}, {outcome.seconds:.0f} s, {format_dollars(outcome.dollars)}.", ""]
     lines += ["## Why it failed", ""]
     lines += [
         f"- {event.failure.kind}: {event.failure.message[:300]}"

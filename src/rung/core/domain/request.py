@@ -3,30 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from types import NoneType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import short_hash
 from rung.core.domain.frozen_dict import FrozenDict
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 NO_PARAMS: Final[Mapping[str, Any]] = FrozenDict()
+
+
+class RequestFields(TypedDict, total=False):
+    """Fields of a request, as arguments of `Request.replace`."""
+
+    prompt: str
+    messages: Sequence[Mapping[str, Any]]
+    model: str
+    agent: str
+    max_tokens: int | None
+    max_turns: int | None
+    params: Mapping[str, Any]
+    recovery: str
+    idempotent: bool
+    task: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Input of an attempt: a prompt or messages, the target model and agent, limits and parameters.
+    """Input of an attempt. Immutable: a recovery makes a new one for each change.
 
-    `recovery` is the text that a rung added; it is already part of `prompt` or `messages`. `idempotent` says that the
-    request may be repeated after a side effect. `task` names the kind of task, where the prompt does not show it: reports
-    and the history of durations group by it.
+    Attributes:
+        prompt: Prompt. A recovery appends the error, or another instruction, to it. Default: empty.
+        messages: Messages of a conversation, as your client takes them; kept as a tuple. Default: none.
+        model: Name of the model. A fallback changes it. Default: empty, the attempt's own.
+        agent: Name of the agent. A handover changes it. Default: empty, the first one.
+        max_tokens: Largest output, in tokens; None: the model's own limit. Default: None.
+        max_turns: Most turns of the agent; None: the agent's own limit. Default: None.
+        params: Any other parameters for your attempt. Default: none.
+        recovery: Text that a rung added; it is already part of `prompt` or `messages`. Default: empty.
+        idempotent: Whether the request may be repeated after a side effect. Default: False.
+        task: Name of the kind of task, by which reports and the history of durations group. Default: empty, by the prompt.
+
+    Raises:
+        ConfigError: A limit is below 1.
+
+    Example:
+        >>> import rung
+        >>> request = rung.Request(prompt="Fix the test", model="small")
+        >>> request.replace(model="large").model
+        'large'
     """
 
     prompt: str = ""
-    messages: tuple[Mapping[str, Any], ...] = ()
+    messages: Sequence[Mapping[str, Any]] = ()
     model: str = ""
     agent: str = ""
     max_tokens: int | None = None
@@ -43,8 +78,12 @@ class Request:
                 raise ConfigError(name, value, "1 or more, or None for the model's own limit")
         object.__setattr__(self, "messages", tuple(self.messages))
 
-    def replace(self, **changes: Any) -> Request:
-        """Return a copy with these fields changed."""
+    def replace(self, **changes: Unpack[RequestFields]) -> Request:
+        """Return a copy with these fields changed.
+
+        Args:
+            **changes: Fields and their new values.
+        """
         return replace(self, **changes)
 
     def digest(self) -> str:
@@ -63,7 +102,11 @@ class Request:
         return len(self.prompt) + len(json.dumps(_to_json_types(self.messages)))
 
     def changed(self, other: Request) -> tuple[str, ...]:
-        """Return the names of the fields in which the other request differs."""
+        """Return the names of the fields in which the other request differs.
+
+        Args:
+            other: The other request.
+        """
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name))
 
 

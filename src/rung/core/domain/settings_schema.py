@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
+from inspect import cleandoc
 from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform
 
 from rung.core.domain.errors import ConfigError, is_number, is_whole
@@ -61,7 +62,10 @@ def setting(type: Type, doc: str, *, default: Any = REQUIRED, default_factory: A
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, field))
 def settings(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass whose constructor checks every declared key, then runs `__post_init__`."""
+    """Make a class a frozen dataclass whose constructor checks every declared key, then runs `__post_init__`.
+
+    The docstring of the class gets a section with the declared keys.
+    """
     class_check = cls.__dict__.get("__post_init__")
 
     def check(self: Any) -> None:
@@ -74,7 +78,22 @@ def settings(cls: type[T]) -> type[T]:
 
     cls.__post_init__ = check  # type: ignore[attr-defined]
     frozen = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    declared = declared_settings(frozen)
+    text = cleandoc(cls.__doc__ or "")
+    head = text if "\nAttributes:\n" in text else f"{text}\n\nAttributes:"
+    frozen.__doc__ = "\n".join([head, *map(_described, declared)])
     return frozen
+
+
+def _described(setting: Setting) -> str:
+    """Return the line of a declared key in the docstring of its class."""
+    default = setting.default
+    if isinstance(default, frozenset):
+        default = ", ".join(sorted(map(str, default))) or "none"
+    if default is REQUIRED or "Default" in setting.doc:
+        return f"    {setting.name}: {setting.doc}"
+    default = {"": "empty", (): "none"}.get(default, default) if isinstance(default, str | tuple) else default
+    return f"    {setting.name}: {setting.doc} Default: {default}."
 
 
 @cache
@@ -143,6 +162,10 @@ def read_list(value: object, where: str) -> list[Any]:
     return list(value)
 
 
+_MIN_NEARNESS: Final = 0.6  # of two names, by the share of equal characters
+_MAX_NEARNESS_GAP: Final = 0.15  # to the nearest name
+
+
 def check_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str = "") -> None:
     """Raise ConfigError for an unknown key; the message suggests the nearest ones."""
     allowed = list(allowed)
@@ -153,10 +176,16 @@ def check_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str = ""
 
 
 def suggest_names(name: object, names: Iterable[str]) -> str:
-    """Return the end of an error message that suggests the nearest names; empty if none is near."""
-    from difflib import get_close_matches
+    """Return the end of an error message that suggests the nearest names; empty if none is near.
 
-    close = get_close_matches(str(name), list(names), n=3)
+    The dashes that all options begin with say nothing, and a name that is much less near than the nearest one is noise.
+    """
+    from difflib import SequenceMatcher
+
+    given = str(name).lstrip("-")
+    ratios = {each: SequenceMatcher(None, each.lstrip("-"), given).ratio() for each in names}
+    least = max(_MIN_NEARNESS, max(ratios.values(), default=0.0) - _MAX_NEARNESS_GAP)
+    close = sorted((each for each in ratios if ratios[each] >= least), key=lambda each: -ratios[each])[:3]
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 

@@ -120,4 +120,28 @@ def _table(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
     value = usage.get(name)
-    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if type(value) is int and value > 0 else 0
+
+
+def read_usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Read the usage object of any of these APIs, recognised by its fields; None if it is none of them."""
+    if "promptTokenCount" in usage:
+        return gemini_usage(usage)
+    if "prompt_token_count" in usage:  # as Google's SDK for Python names the fields
+        return gemini_usage(_in_camel_case(usage))
+    if "prompt_tokens" in usage:
+        return chat_usage(usage)
+    if "input_tokens" not in usage:
+        return None
+    return responses_usage(usage) if "input_tokens_details" in usage else anthropic_usage(usage)
+
+
+def _in_camel_case(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_camel_case(key): _in_camel_case(item) for key, item in value.items()}
+    return [_in_camel_case(item) for item in value] if isinstance(value, list) else value
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -33,7 +33,19 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Four scores from 0 to 25 and a confidence from 0 to 1, derived from the scores if the judge states none."""
+    """Verdict of a judge about finished work: four scores.
+
+    Attributes:
+        goal_alignment: Whether the right thing was done, from 0 to 25.
+        action_completeness: Whether all of it was done, from 0 to 25.
+        evidence_of_completion: Whether that was shown, from 0 to 25.
+        final_state_coherence: Whether the result is consistent, from 0 to 25.
+        reasons: Why. Default: empty.
+        confidence: From 0 to 1. Default: derived from the scores.
+
+    Raises:
+        ConfigError: A score or the confidence is out of range.
+    """
 
     goal_alignment: int
     action_completeness: int

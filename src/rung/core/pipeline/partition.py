@@ -33,7 +33,7 @@ def repartition(pipeline: Pipeline, stage: str, rows: Sequence[Any], *, fixed: C
                 f"stages[{number}].id", name, "a stage that is not running and has not passed, or a new one"
             )
         base = asdict(known[name]) if name in known else {"command": list(known[stage].command)}
-        merged = read_settings(PipelineStage, {**_given(base), **source}, f"stages[{number}]")
+        merged = read_settings(PipelineStage, {**_nonempty_settings(base), **source}, f"stages[{number}]")
         if merged.id not in known:
             added.append(merged.id)
         known[merged.id] = merged
@@ -88,7 +88,7 @@ def changes_to_json(original: Pipeline, pipeline: Pipeline) -> dict[str, Any]:
         if needed != original.dependencies.get(name)
     }
     return {
-        "stages": [_given(asdict(each)) for each in changed],
+        "stages": [_nonempty_settings(asdict(each)) for each in changed],
         "dependencies": waits,
         "restructured": list(pipeline.restructured[len(original.restructured) :]),
     }
@@ -105,7 +105,7 @@ def apply_changes(pipeline: Pipeline, changes: Mapping[str, Any]) -> Pipeline:
     return _checked(replace(pipeline, stages=tuple(known.values()), dependencies=dependencies, restructured=notes))
 
 
-def _given(row: Mapping[str, Any]) -> dict[str, Any]:
+def _nonempty_settings(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a stage as a table of a file has them: without empty ones."""
     return {
         key: list(value) if isinstance(value, tuple) else value

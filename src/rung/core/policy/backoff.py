@@ -11,8 +11,16 @@ from rung.core.domain.errors import ConfigError, is_number
 class Backoff:
     """Waits before retries: uniformly random between 0 and a ceiling of `base`, `base * multiplier`, … up to `cap` seconds.
 
-    Full jitter spreads simultaneous retries best. With `jitter=False` the wait is exactly the ceiling, so that delays
-    are predictable. A server's hint is a lower bound: jitter is added on top of it.
+    A server's hint is a lower bound: jitter is added on top of it.
+
+    Attributes:
+        base: Ceiling of the first wait, in seconds. Default: 1.
+        multiplier: Factor from wait to wait, 1 or more. Default: 2.
+        cap: Highest ceiling, in seconds. Default: 30.
+        jitter: Whether waits are random, which spreads simultaneous retries. Default: True; otherwise a wait is its ceiling.
+
+    Raises:
+        ConfigError: A value is not allowed.
     """
 
     base: float = 1.0
@@ -28,7 +36,11 @@ class Backoff:
             raise ConfigError("backoff.jitter", self.jitter, "true or false")
 
     def ceiling(self, retry: int) -> float:
-        """Return the longest wait before the n-th retry (n from 1); no n overflows."""
+        """Return the longest wait before a retry, in seconds.
+
+        Args:
+            retry: Number of the retry, from 1. No number overflows.
+        """
         if self.base == 0.0 or retry <= 1:
             return min(self.cap, self.base)
         try:
@@ -38,7 +50,13 @@ class Backoff:
             return self.cap
 
     def wait(self, retry: int, jitter: float, hint: float | None = None) -> float:
-        """Return the seconds to wait before the n-th retry, given a random number in [0, 1)."""
+        """Return the seconds to wait before a retry.
+
+        Args:
+            retry: Number of the retry, from 1.
+            jitter: Random number from 0 to 1.
+            hint: Seconds that the server asks for. Default: none.
+        """
         ceiling = self.ceiling(retry)
         if hint is not None:
             return hint + jitter * min(ceiling, hint * 0.25) if self.jitter else hint

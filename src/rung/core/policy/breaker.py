@@ -42,15 +42,25 @@ _CLOSED, _GOOD, _BAD = CircuitState.CLOSED, CallVerdict.GOOD, CallVerdict.BAD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    """Settings of a circuit breaker.
+    """Settings of a circuit breaker, which rejects attempts while a service fails.
 
-    The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. A
-    call that takes longer than `slow` seconds counts as failed (None: never). The circuit stays open for `pause`
-    seconds; then one probe is admitted. The pause doubles with each failed probe, up to `max_pause` (None: it stays the
-    same). A probe without a result after `probe` seconds is replaced by the next one.
-    With `enabled=False` it never opens. Calls in flight count as not failed, but never for so many that a service whose
-    calls all fail would not open it: quick failures end before slow successes do. The default `minimum` keeps a burst of
-    quick failures among slow successes from opening it.
+    The circuit opens if at least `minimum` calls ended within `window` seconds and the share `rate` of them failed. Calls in
+    flight count as not failed, but never for so many that a service whose calls all fail would not open it: quick failures
+    end before slow successes do.
+
+    Attributes:
+        rate: Share of failed calls at which the circuit opens, from 0 to 1. Default: 0.5.
+        minimum: Fewest calls in the window. Default: 100, so that a burst of quick failures among slow successes does not
+            open it.
+        window: Seconds that are looked at. Default: 60.
+        pause: Seconds that the circuit stays open; then one probe is admitted. Default: 30.
+        probe: Seconds after which a probe without a result is replaced by the next one. Default: 60.
+        slow: Seconds from which on a call counts as failed; None: never. Default: None.
+        enabled: Whether the circuit ever opens. Default: True.
+        max_pause: The pause doubles with each failed probe, up to so many seconds; None: it stays the same.
+
+    Raises:
+        ConfigError: A value is not allowed.
     """
 
     rate: float = 0.5

@@ -9,7 +9,16 @@ from rung.core.domain.errors import ConfigError, is_number, is_whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Caps of one incident; None: no cap."""
+    """Caps of one recovery.
+
+    Attributes:
+        attempts: Most attempts; None: no cap. Probes of a failing service are not counted: `patience` bounds them. Default: 20.
+        seconds: Most seconds; None: no cap. Default: 3600.
+        dollars: Most US dollars, as far as attempts report them; None: no cap. Default: None.
+
+    Raises:
+        ConfigError: A value is not allowed.
+    """
 
     attempts: int | None = 20
     seconds: float | None = 3600.0
@@ -27,11 +36,19 @@ class Budget:
 class RetryBudget:
     """Token bucket that limits the retries of a process, so that they do not make an outage worse.
 
-    A scheduled retry takes `price` tokens, and each call brings `per_call` when it begins: by default retries are at
-    most 40 % of the calls, which rides out a service that fails 30 % of them. The first `initial` tokens are a reserve;
-    below it, `per_second` tokens are added with time, so that a process with few calls is hardly ever limited. Without
-    tokens nothing is retried and the ladder climbs instead. Tokens are taken when a retry is scheduled, not when it
-    runs, so that waiting retries are already counted.
+    By default retries are at most 40 % of the calls, which rides out a service that fails 30 % of them. Without tokens
+    nothing is retried and the ladder climbs instead. Tokens are taken when a retry is scheduled, not when it runs, so that
+    waiting retries are already counted.
+
+    Args:
+        capacity: Most tokens. Default: 500.
+        price: Tokens that a retry takes. Default: 5.
+        per_call: Tokens that each call brings when it begins. Default: 2.
+        initial: Tokens at the start, a reserve that refills with time. Default: 75.
+        per_second: Tokens per second below the reserve, so that a process with few calls is hardly ever limited. Default: 5.
+
+    Raises:
+        ConfigError: A value is not allowed.
     """
 
     __slots__ = (
@@ -63,7 +80,11 @@ class RetryBudget:
         self._refilled_at: float | None = None
 
     def affords(self, now: float | None = None) -> bool:
-        """Whether there are tokens for one more retry. With `now` (seconds), the reserve is refilled first."""
+        """Return whether there are tokens for one more retry.
+
+        Args:
+            now: UTC seconds, by which the reserve is refilled first. Default: it is not refilled.
+        """
         if now is not None:
             since, self._refilled_at = self._refilled_at, now
             if since is not None and self.tokens < self.initial:
@@ -76,6 +97,10 @@ class RetryBudget:
         self.is_below_capacity = True
 
     def credit(self, tokens: float | None = None) -> None:
-        """Add the tokens of a call that begins, or return those of a retry that was not made."""
+        """Add the tokens of a call that begins, or return those of a retry that was not made.
+
+        Args:
+            tokens: Number of tokens. Default: those of one call.
+        """
         self.tokens = min(self.capacity, self.tokens + (self.per_call if tokens is None else tokens))
         self.is_below_capacity = self.tokens < self.capacity

@@ -69,9 +69,26 @@ class SessionUsage(NamedTuple):
         share = f" ({self.cached / self.tokens_in:.0%} of it cached)" if self.cached and self.tokens_in else ""
         return f"the session's average call of {tokens_in:,} input{share} and {tokens_out:,} output tokens"
 
+    def within(self, output_limit: int | None) -> SessionUsage:
+        """Return the usage with answers no longer, on average, than a request's output limit."""
+        if output_limit is None:
+            return self
+        return self._replace(tokens_out=min(self.tokens_out, output_limit * self.calls))
+
+
+class RequestSize(NamedTuple):
+    """Size of a request: its bytes, 0 if unknown, and its own limit of output tokens, None without one."""
+
+    sent: int = 0
+    output_limit: int | None = None
+
+    def likely_usage(self) -> SessionUsage:
+        """Return the usage of a call with this request, where nothing is known about the session's answers."""
+        return SessionUsage(1, estimated_tokens(self.sent), ANSWER_TOKENS).within(self.output_limit)
+
 
 class KnownModelCost(NamedTuple):
-    """What is known about the cost of a model: its price, and the policy's expected cost of an attempt (0: unknown)."""
+    """Cost of a model, as far as it is known: its price, and the policy's expected cost of an attempt (0: unknown)."""
 
     name: str
     price: ModelPrice | None = None
@@ -90,12 +107,13 @@ class CostEstimate(NamedTuple):
 
 
 def estimate_call(
-    usage: SessionUsage, mean_dollars: float, size: int, current: KnownModelCost, target: KnownModelCost
+    usage: SessionUsage, mean_dollars: float, size: RequestSize, current: KnownModelCost, target: KnownModelCost
 ) -> CostEstimate:
-    """Estimate a call on the target model.
+    """Estimate a call on the target model. No answer is longer than the request allows.
 
-    `mean_dollars`: what a call of the session has cost so far, 0 if unknown. `size`: bytes of the request, 0 if unknown.
+    `mean_dollars`: what a call of the session has cost so far, 0 if unknown.
     """
+    usage = usage.within(size.output_limit)
     if usage.calls and target.price is not None:
         is_cold = current.name != target.name and usage.cached + usage.written > 0
         total = usage.cold_cost(target.price) if is_cold else usage.cost_per_call(target.price)
@@ -106,11 +124,11 @@ def estimate_call(
         return _estimate(mean_dollars * ratio, mean_dollars, "the session's average cost, scaled by the models' prices")
     if target.listed:
         return _estimate(target.listed, current.listed or mean_dollars, "the policy's cost of an attempt")
-    if size and target.price is not None:
-        sent = SessionUsage(1, estimated_tokens(size), ANSWER_TOKENS)
-        now = sent.cost_per_call(current.price) if current.price is not None else mean_dollars or current.listed
-        basis = f"the size of the request and an answer of {ANSWER_TOKENS:,} tokens, at list prices"
-        return _estimate(sent.cost_per_call(target.price), now, basis)
+    if size.sent and target.price is not None:
+        likely = size.likely_usage()
+        now = likely.cost_per_call(current.price) if current.price is not None else mean_dollars or current.listed
+        basis = f"the size of the request and an answer of {likely.tokens_out:,} tokens, at list prices"
+        return _estimate(likely.cost_per_call(target.price), now, basis)
     if target.price is None:
         missing = f"the price of {target.name or 'the model'} is unknown: set its `cost` in the policy's models"
     else:
@@ -135,7 +153,7 @@ def _estimate(total: float, now: float, basis: str) -> CostEstimate:
 
 
 def _ratio(current: KnownModelCost, target: KnownModelCost) -> float | None:
-    """Return how much dearer the target is: by the policy's costs, else by list prices, of which the larger ratio counts."""
+    """Return how much more expensive the target is: by the policy's costs, else by list prices, of which the larger ratio counts."""
     if current.name == target.name:
         return 1.0
     if current.listed and target.listed:

@@ -22,15 +22,20 @@ from rung.core.domain.settings_schema import (
     read_kinds,
     read_settings,
     read_table,
+    suggest_names,
 )
 from rung.core.policy.bounds import bounded
 from rung.core.policy.budget import Budget
-from rung.core.policy.policy import TEMPLATES, Policy, preset
+from rung.core.policy.policy import Policy
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import TEMPLATES, preset
 from rung.core.policy.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from rung.core.classify.user_rules import UserRules
+    from rung.core.policy.policy_settings import PolicySettings
 
 Table = dict[str, Any]
 
@@ -220,7 +225,7 @@ def _user_rules(rows: object) -> UserRules:
 
 FILE_KEYS: Final = (
     "policy", "ladder", "projects", "tools", "rules", "journal", "notes", "gateway", "loops", "stop", "hooks",
-    "agents", "recording",
+    "agents", "recording", "alerts", "fleet",
 )  # fmt: skip
 
 
@@ -305,7 +310,7 @@ def _base_policy(source: Table, base: Policy | None) -> Policy:
     if ladder is not None and not isinstance(ladder, str | Ladder):
         ladder = parse_ladder(ladder)
     if template not in tuple(TEMPLATES):
-        raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
+        raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES) + suggest_names(template, TEMPLATES))
     if base is None:
         named = preset("task" if ladder is None else ladder).ladder
         return preset(_with_entry(named, source), template)
@@ -321,10 +326,59 @@ def _tables_by_name(value: object, where: str) -> Mapping[str, Table]:
     return FrozenDict({name: read_table(row, f"{where}.{name}") for name, row in tables.items()})
 
 
-def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Any) -> Policy:
-    """Return a policy from a preset ladder, a template and any setting of a policy file.
+def policy(ladder: str | Ladder = "task", template: str = "default", **settings: Unpack[PolicySettings]) -> Policy:
+    """Return a policy: a preset ladder, a template, and any setting of a policy file.
 
-    >>> policy("task", models=["small", "large"], attempts=8, dollars=2.0)
+    Args:
+        ladder: Name of a preset ladder (`task`, `call`, `pipeline`, `model`, `crew`), or a `rung.policies.Ladder`. Default:
+            `task`.
+        template: `default`, `conservative`, `aggressive`, `unattended`, `helper` or `off`. Default: `default`.
+        name: Name of the policy in events. Default: that of the template.
+        attempts: Most attempts of one recovery; None: no cap. Retries leave one for each listed model or agent that can follow
+            them. Probes of a failing service that is waited for are not counted: `patience` bounds them, `patience=0` makes
+            none. Default of `task`: 20.
+        seconds: Most seconds of one recovery; None: no cap. Default of `task`: 3600.
+        dollars: Most US dollars of one recovery, as far as attempts report them with `rung.report_cost`. Default: no cap.
+        budget: The three caps above in one table or `rung.policies.Budget`.
+        retries: Unchanged repetitions before the ladder climbs; 0: none. Default of `task` and `call`: 3.
+        tries: Number of tries of single rungs: `{"nudge": 1}`. Default: those of the ladder.
+        entry: Rung at which a kind, or a group of kinds, enters the ladder: `{"not_found": "replan"}`.
+        backoff: Wait before a retry, in seconds: `{"base": 1, "multiplier": 2, "cap": 30}`, or `rung.policies.Backoff`.
+        models: The model ladder, cheapest first: names, or `{"name": "large", "cost": 0.5, "provider": "anthropic"}`.
+            Default: none.
+        agents: Agents to hand over to, in this order. Default: none.
+        same_account: Agents that draw on the first agent's account: an exhausted quota is not handed over to them.
+        retry: Kinds whose request may be repeated unchanged. Default: transient ones, `malformed_output` and `tool_error`.
+        retry_after_cap: Longest wait that a server may ask for, in seconds; above it the ladder climbs. Default: 60.
+        patience: Longest wait for a failing service to come back, in seconds, when no other rung can help. Default: 300.
+        park: Longest time until a limit reopens that the work is parked for, in seconds. Default of `task`: 6 hours.
+        attempt_seconds: Time limit of one attempt, in seconds. Default: none of its own.
+        stalls: When an attempt without progress is ended, by the history in the journal.
+        retry_budget: Whether the retry budget of the process limits the retries. Default: True.
+        breaker: Whether circuit breakers reject attempts. Default: True.
+        auto_escalate: Whether another model may take over without a person's approval. Default: True.
+        escalate_after: Retries after which another model takes over. Default: when the rungs below are used up.
+        confirm: When a person must approve a handover: `never`, `more_expensive` or `always`. Default: `never`.
+        sticky: How long a session stays on the model it was handed over to: `call` or `session`. Default: `call`.
+        unattended: Whether nobody is there to answer: a question ends the run as `blocked`. Default: False.
+        checkpoints: Whether a checkpoint is taken before a rung that changes the work. Default: True.
+        report: File that the report of a blocked recovery is appended to. Default: none.
+        prompts: Replacement texts of recovery prompts, by id.
+        resume_sessions: Whether a command-line agent that failed continues its own session. Default: True.
+        elide_text: Whether compaction may cut the middle of a long text. Default: False.
+        learn: Whether recoveries follow what helped before, by the journal. Default: False.
+
+    Returns:
+        The policy, checked.
+
+    Raises:
+        ConfigError: A key is unknown or a value is not allowed; the message names the key and what is allowed.
+
+    Example:
+        >>> import rung
+        >>> policy = rung.policy("task", models=["small", {"name": "large", "cost": 0.5}], attempts=8, dollars=2.0)
+        >>> policy.budget.attempts, [model.name for model in policy.models]
+        (8, ['small', 'large'])
     """
     return parse_policy({"ladder": ladder, "template": template, **settings})
 

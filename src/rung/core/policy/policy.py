@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import NEVER_RETRYABLE, TRANSIENT, Kind
 from rung.core.domain.frozen_dict import FrozenDict
-from rung.core.domain.ladder import HANDOVER_ACTIONS, WAITING_ACTIONS, Action, Ladder, Rung, RungScope
 from rung.core.domain.settings_schema import (
     ANY_TEXT,
     COUNT,
@@ -33,12 +31,14 @@ from rung.core.domain.settings_schema import (
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.learn_settings import LearnSettings
-from rung.core.policy.presets import LADDERS
 from rung.core.policy.stalls import StallLimits
 from rung.core.policy.tool_settings import NO_TOOLS, ToolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Unpack
+
+    from rung.core.domain.ladder import Action, Ladder
+    from rung.core.policy.policy_settings import PolicyFields
 
 
 class Confirm(StrEnum):
@@ -85,14 +85,17 @@ def _is_learn(value: object) -> bool:
 DEFAULT_RETRY: Final = TRANSIENT | {Kind.MALFORMED_OUTPUT, Kind.TOOL_ERROR}
 BLOCKED_REPORT: Final = "tasks/pipeline-blocked.md"  # default of the command line
 PATIENCE_SECONDS: Final = 300.0  # a person who waits for the result bears as much
-LONG_PATIENCE_SECONDS: Final = 600.0
-UNATTENDED_PATIENCE_SECONDS: Final = 21_600.0  # of providers' published incidents 44 % end in an hour, 91 % in six
 EMPTY_TABLE: Final[Mapping[str, Any]] = FrozenDict()
 
 
 @settings
 class Policy:
-    """Settings of a recovery: everything `decide` needs besides the incident."""
+    """Settings of a recovery: ladder, backoff, budgets and models. `rung.policy` makes one from a preset.
+
+    Attributes:
+        ladder: The ladder.
+        tools: Settings of single tools, from a policy file.
+    """
 
     ladder: Ladder
     name: str = setting(ANY_TEXT, "Name of the policy in events.", default="default")
@@ -226,207 +229,65 @@ class Policy:
         return not self.retry or (not self.retries and any(rung.is_retry for rung in self.ladder.rungs))
 
     def model(self, name: str) -> Model | None:
-        """Return the model of the ladder with this name."""
+        """Return the model of the ladder with this name; None if it is not in it.
+
+        Args:
+            name: Name of the model.
+        """
         for model in self.models:
             if model.name == name:
                 return model
         return None
 
     def rank(self, name: str) -> int:
-        """Return the position of a model in the ladder; -1 if it is not in it."""
+        """Return the position of a model in the ladder; -1 if it is not in it.
+
+        Args:
+            name: Name of the model.
+        """
         for position, model in enumerate(self.models):
             if model.name == name:
                 return position
         return -1
 
     def costs_more(self, name: str, than: str) -> bool:
-        """Whether one model costs more than another: by cost if both are known, else by position."""
+        """Return whether one model costs more than another: by cost if both are known, else by position.
+
+        Args:
+            name: Name of the model.
+            than: Name of the other model.
+        """
         model, other = self.model(name), self.model(than)
         if model is not None and other is not None and model.cost and other.cost:
             return model.cost > other.cost
         return self.rank(name) > self.rank(than)
 
-    def replace(self, **changes: Any) -> Policy:
-        """Return a copy with these fields changed."""
-        return replace(self, **changes)
+    def replace(self, **changes: Unpack[PolicyFields]) -> Policy:
+        """Return a copy with these fields changed.
+
+        Args:
+            **changes: Fields and their new values.
+
+        Raises:
+            ConfigError: A value is not allowed.
+        """
+        fields: dict[str, Any] = {**changes}
+        return replace(self, **fields)
 
     def with_patience_at_most(self, seconds: float | None) -> Policy:
-        """Return a policy that waits no longer for a failing service than the caller for its answer; None: any time."""
+        """Return a policy that waits no longer for a failing service than the caller for its answer.
+
+        Args:
+            seconds: Seconds that the caller waits; None: any time.
+        """
         return self if seconds is None or seconds >= self.patience else self.replace(patience=max(0.0, seconds))
 
     def with_tries(self, action: Action, tries: int) -> Policy:
-        """Return a copy with another number of tries on the rungs of this action."""
+        """Return a copy with another number of tries on the rungs of this action.
+
+        Args:
+            action: Action of the rungs.
+            tries: Number of tries, 0 or more.
+        """
         rungs = tuple(replace(rung, tries=tries) if rung.action is action else rung for rung in self.ladder.rungs)
         return self.replace(ladder=replace(self.ladder, rungs=rungs))
-
-
-_BUDGETS: Final = MappingProxyType(
-    {
-        "task": Budget(attempts=20, seconds=3600),
-        "call": Budget(attempts=12, seconds=600),
-        "pipeline": Budget(attempts=20, seconds=7200),
-        "model": Budget(attempts=16, seconds=3600),
-        "crew": Budget(attempts=30, seconds=None),
-        "helper": Budget(attempts=3, seconds=None),
-    }
-)
-
-PARK_SECONDS: Final = 6 * 3_600.0  # a window of five hours, and slack
-UNATTENDED_PARK_SECONDS: Final = 8 * 86_400.0  # a week's window, and slack
-_PARKING: Final = frozenset({"task", "pipeline", "model"})  # a call has a caller that waits; a crew parks its pool
-_NEVER_WAITING: Final = frozenset({"crew", "helper"})  # ladders of a loop that schedules its own waits
-
-
-def _conservative(policy: Policy) -> Policy:
-    budget = replace(policy.budget, attempts=min(policy.budget.attempts or 6, 6))
-    policy = policy.replace(
-        backoff=Backoff(base=2, cap=60), budget=budget, confirm=Confirm.MORE_EXPENSIVE, escalate_after=1
-    )
-    return policy.with_tries(Action.RETRY, 1)
-
-
-def _aggressive(policy: Policy) -> Policy:
-    attempts, seconds = policy.budget.attempts, policy.budget.seconds
-    doubled = replace(
-        policy.budget,
-        attempts=None if attempts is None else attempts * 2,
-        seconds=None if seconds is None else seconds * 2,
-    )
-    policy = policy.replace(
-        backoff=Backoff(base=0.5, cap=20),
-        budget=doubled,
-        retry_after_cap=180.0,
-        patience=LONG_PATIENCE_SECONDS if policy.patience else 0.0,
-    )
-    return policy.with_tries(Action.RETRY, 6)
-
-
-def _unattended(policy: Policy) -> Policy:
-    """Return a policy that waits for limits to reset, for hours if needed, instead of asking a person."""
-    rungs = tuple(replace(rung, seconds=None) if rung.is_retry else rung for rung in policy.ladder.rungs)
-    return policy.replace(
-        ladder=replace(policy.ladder, rungs=rungs),
-        unattended=True,
-        budget=replace(policy.budget, seconds=86_400),
-        retry_after_cap=300.0,
-        park=UNATTENDED_PARK_SECONDS,
-        patience=UNATTENDED_PATIENCE_SECONDS if policy.patience else 0.0,
-        backoff=Backoff(cap=300),
-    )
-
-
-def _helper(policy: Policy) -> Policy:
-    """Return a policy for the helpers of a crew's conductor: three fixes."""
-    return policy.with_tries(Action.FIX, 3)
-
-
-def _off(policy: Policy) -> Policy:
-    """Return a policy without recovery: the first failure goes to the ladder's last rung."""
-    last = policy.ladder.rungs[-1]
-    only = replace(policy.ladder, rungs=(last,), entry={}, default_entry=last.name, loops=(), sizes={})
-    return policy.replace(ladder=replace(only, rungs=(replace(last, tries=0),)), retry=frozenset(), patience=0.0)
-
-
-TEMPLATES: Final[Mapping[str, Callable[[Policy], Policy]]] = MappingProxyType(
-    {
-        "default": lambda policy: policy,
-        "conservative": _conservative,
-        "aggressive": _aggressive,
-        "unattended": _unattended,
-        "helper": _helper,
-        "off": _off,
-    }
-)
-TEMPLATE_DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "default": "The ladder's own settings.",
-        "conservative": "Few attempts, long waits; a person approves a more expensive model.",
-        "aggressive": "Many attempts, short waits; long retry-after hints are waited for.",
-        "unattended": "For runs without a person: waits are long, and a question ends the run as blocked, with a report.",
-        "helper": "For the helpers of a crew's conductor: three fixes instead of a worker's four.",
-        "off": "No recovery: the first failure goes to the ladder's last rung.",
-    }
-)
-
-
-def preset(ladder: str | Ladder = "task", template: str = "default") -> Policy:
-    """Return the policy of a ladder (a name or a Ladder) with a template applied."""
-    if isinstance(ladder, str):
-        if ladder not in LADDERS:
-            raise ConfigError("ladder", ladder, "one of " + ", ".join(LADDERS))
-        chosen = LADDERS[ladder]
-    else:
-        chosen = ladder
-    if template not in TEMPLATES:
-        raise ConfigError("template", template, "one of " + ", ".join(TEMPLATES))
-    park = PARK_SECONDS if chosen.name in _PARKING else 0.0
-    patience = 0.0 if chosen.name in _NEVER_WAITING else PATIENCE_SECONDS
-    budget = _BUDGETS.get(chosen.name, Budget())
-    base = Policy(ladder=chosen, name=template, budget=budget, patience=patience, park=park)
-    return TEMPLATES[template](base)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
-    """Upper bounds of one incident under a policy; None: unbounded."""
-
-    attempts: int | None
-    seconds: float | None
-    dollars: float | None
-
-
-def worst_case(policy: Policy) -> WorstCase:
-    """Return the most attempts, seconds and dollars that the ladder and its budgets allow, without the time parked."""
-    if policy.is_off:
-        limits = (policy.budget.seconds, policy.attempt_seconds)
-        return WorstCase(attempts=1, seconds=min((s for s in limits if s is not None), default=None), dollars=0.0)
-    retries = sum(rung.tries for rung in policy.ladder.rungs if rung.scope is RungScope.ACTION)
-    climbs = [rung for rung in policy.ladder.rungs if rung.scope is not RungScope.ACTION and rung.tries]
-    climbs = [rung for rung in climbs if rung.action not in WAITING_ACTIONS]  # their repeats are not attempts
-    attempts_by_rung = {rung.name: _max_attempts(rung, policy, retries) for rung in climbs}
-    attempts = 1 + retries + sum(attempts_by_rung.values())
-    dollars = sum(rung.cost * attempts_by_rung[rung.name] for rung in climbs)
-    if any(rung.action in HANDOVER_ACTIONS for rung in climbs):
-        dollars += sum(model.cost for model in policy.models) * (1 + retries)
-    return WorstCase(
-        attempts=attempts if policy.budget.attempts is None else min(attempts, policy.budget.attempts),
-        seconds=min((s for s in (policy.budget.seconds, _max_seconds(policy)) if s is not None), default=None),
-        dollars=dollars if policy.budget.dollars is None else min(dollars, policy.budget.dollars),
-    )
-
-
-def _max_attempts(rung: Rung, policy: Policy, retries: int) -> int:
-    """Return the most attempts on a rung, with the retries after it: each model has its own."""
-    if rung.action in HANDOVER_ACTIONS:
-        return min(rung.tries, len(policy.models) + len(policy.agents)) * (1 + retries)
-    return rung.tries + retries
-
-
-def _max_seconds(policy: Policy) -> float | None:
-    """Return the most seconds of the first attempt, of the retries before the first climb, and of the rungs above.
-
-    None if one of them has no limit.
-    """
-    rungs = [rung for rung in policy.ladder.rungs if rung.action not in (Action.PARK, Action.ASK, Action.SURFACE)]
-    climbs = [rung.seconds for rung in rungs if not rung.is_retry]
-    if policy.attempt_seconds is None or None in climbs:
-        return None
-    retries = [rung for rung in rungs if rung.is_retry]
-    last_probe = any(rung.action is Action.WAIT for rung in rungs)  # it may start when the patience ends
-    attempts = policy.attempt_seconds * (1 + last_probe + sum(rung.tries for rung in retries))
-    waits = sum(_longest_wait(policy, retry) for rung in retries for retry in range(1, rung.tries + 1))
-    return attempts + waits + sum(limit for limit in climbs if limit is not None)
-
-
-def longest_wait(policy: Policy) -> float:
-    """Return the most seconds that one incident waits: before retries and for a failing service, without time parked."""
-    retries = [rung for rung in policy.ladder.rungs if rung.is_retry]
-    waits = sum(_longest_wait(policy, retry) for rung in retries for retry in range(1, rung.tries + 1))
-    if any(rung.action is Action.WAIT for rung in policy.ladder.rungs):
-        waits += policy.patience
-    return waits if policy.budget.seconds is None else min(waits, policy.budget.seconds)
-
-
-def _longest_wait(policy: Policy, retry: int) -> float:
-    """Return the longest wait before the n-th retry, with or without a server's hint."""
-    return max(policy.backoff.wait(retry, 1.0, hint) for hint in (None, policy.retry_after_cap))

@@ -153,7 +153,7 @@ CREW: Final = Ladder(
         # The session is the task: the conductor opens each incident with the fixes used in the task's earlier ones.
         # Four: the fifth error of a task gets no further fix.
         Rung(action=Action.FIX, tries=4, scope=RungScope.SESSION),
-        Rung(action=Action.INVESTIGATE, tries=1, spent_with="fix"),
+        Rung(action=Action.INVESTIGATE, tries=3, spent_with="fix"),  # another complex error is investigated, too
         Rung(action=Action.REPLAN, tries=3),
         Rung(action=Action.ASK, name="person", tries=1),
     ),

@@ -32,6 +32,7 @@ FIELDS: Final = (
     "avoid",
     "tried",
     "steps",
+    "done",
     "repeats",
     "known_bad",
     "cause",
@@ -62,12 +63,12 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "there. Do not repeat what came before it, do not apologise, do not leave anything out to make it fit."
         ),
         "context.error": (
-            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{stack}{output}\n"
+            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{stack}{output}\n{done}"
             "Do the task again so that this error does not occur. {avoid}\n\nThe task:\n{task}"
         ),
         "nudge.path": (
             "The previous attempt failed because something was not where it was looked for, or was not allowed "
-            "there.\n\nError ({kind}):\n{error}\n{output}\nKeep the same approach with another path or name: "
+            "there.\n\nError ({kind}):\n{error}\n{output}\n{done}Keep the same approach with another path or name: "
             "first check what exists. Do not use the same path again, and do not create an empty file "
             "just to make the error go away.\n\nThe task:\n{task}"
         ),
@@ -81,12 +82,12 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "parts that are there.\n\n{output}\nThe task:\n{task}"
         ),
         "nudge.test": (
-            "The tests fail after the previous attempt.\n\n{error}\n{output}\nFind the cause in the code and fix "
+            "The tests fail after the previous attempt.\n\n{error}\n{output}\n{done}Find the cause in the code and fix "
             "it there. Do not change, skip or weaken the tests, do not special-case their inputs, and run them "
             "before you say you are done.\n\nThe task:\n{task}"
         ),
         "nudge.evidence": (
-            "The work was reported as done, but there is no evidence of it:\n{error}\n\nDo what is still missing, then "
+            "The work was reported as done, but there is no evidence of it:\n{error}\n\n{done}Do what is still missing, then "
             "prove it: name the files that changed and the command that proves it, with its output. Do not claim "
             "anything you have not run.\n\nThe task:\n{task}"
         ),
@@ -96,7 +97,7 @@ PROMPTS: Final[Mapping[str, str]] = MappingProxyType(
             "rule.\n\nThe task:\n{task}"
         ),
         "nudge.general": (
-            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{output}\nKeep the approach "
+            "The previous attempt at this task failed.\n\nError ({kind}):\n{error}\n{output}\n{done}Keep the approach "
             "but adjust it to this error. Do not repeat the step that failed with the same inputs. {avoid}\n\n"
             "The task:\n{task}"
         ),
@@ -272,6 +273,7 @@ def render(
         "avoid": _AVOID.get(failure.kind, ""),
         "tried": quote_data(clip(_list_failures(incident), room // 4), "earlier errors"),
         "steps": on_one_line(clip(", ".join(incident.steps), room // 8)) or "nothing yet",
+        "done": _list_done(incident, room // 8),
         "known_bad": _list_known_bad(incident, room // 4),
         "cause": quote_data(clip(incident.cause, room // 8), "root cause, as investigated") if incident.cause else "",
         "answer": incident.answer.partition(":")[2].strip() or "(none)",
@@ -312,6 +314,12 @@ def _failures(incident: Incident) -> list[Failure]:
 def _list_failures(incident: Incident) -> str:
     lines = [f"{n}. {f.kind}: {clip(f.message.strip(), 160)}" for n, f in enumerate(_failures(incident), 1)]
     return "\n".join(lines) or "nothing"
+
+
+def _list_done(incident: Incident, room: int) -> str:
+    """Return a line with the completed steps, for an attempt that keeps the approach; empty if there are none."""
+    steps = on_one_line(clip(", ".join(incident.steps), room))
+    return f"Done so far, do not do it again: {steps}\n" if steps else ""
 
 
 def _list_known_bad(incident: Incident, room: int) -> str:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.dollars import format_dollars
 from rung.core.policy.spend_limits import renewal
 
 if TYPE_CHECKING:
@@ -107,9 +108,11 @@ def refusal(limit: SpendLimit, left: float, now: float) -> str:
     """Describe why a call is refused: what is left of the limit, and when it renews."""
     if left > 0:
         return (
-            f"the ${left:.2f} left of the ${limit.limit:.2f} for this {limit.scope} are reserved by calls in flight;"
+            f"the {format_dollars(left)} left of the {format_dollars(limit.limit)} for this {limit.scope} are reserved by calls in flight;"
             " try again when they have ended"
         )
     at = renewal(limit, now)
     when = "does not renew" if at is None else f"renews on {datetime.fromtimestamp(at, UTC):%Y-%m-%d} (UTC)"
-    return f"budget of ${limit.limit:.2f} for this {limit.scope} is spent (spend limit): $0.00 left; it {when}"
+    return (
+        f"budget of {format_dollars(limit.limit)} for this {limit.scope} is spent (spend limit): $0.00 left; it {when}"
+    )

@@ -22,7 +22,15 @@ class SiblingRestarts(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartIntensity:
-    """Limit of `restarts` within any period of `seconds`; beyond it no job is restarted."""
+    """How many jobs `rung.gather` may restart.
+
+    Attributes:
+        restarts: Most restarts within any period of `seconds`. Default: 3.
+        seconds: Length of the period. Default: 60.
+
+    Raises:
+        ConfigError: A value is not allowed.
+    """
 
     restarts: int = 3
     seconds: float = 60.0
@@ -34,6 +42,11 @@ class RestartIntensity:
             raise ConfigError("intensity.seconds", self.seconds, "seconds, more than 0")
 
     def remaining(self, restarts: Sequence[float], now: float) -> int:
-        """Return how many more jobs may be restarted now, given the times of earlier restarts."""
+        """Return how many more jobs may be restarted now, given the times of earlier restarts.
+
+        Args:
+            restarts: Times of earlier restarts, in seconds.
+            now: The time, in seconds.
+        """
         recent = sum(1 for at in restarts if now - at < self.seconds)
         return max(0, self.restarts - recent)

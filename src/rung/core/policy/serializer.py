@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.policy.policy import worst_case
+from rung.core.policy.worst_case import worst_case
 
 if TYPE_CHECKING:
     from rung.core.domain.ladder import Ladder, Rung

@@ -34,7 +34,7 @@ class SharedCircuit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitReport:
-    """What a process has learned about circuits since its last report, and which it wants to use or probes now."""
+    """Report of a process: changes of circuits since its last one, and the circuits that it wants to use or probes now."""
 
     opened: Mapping[str, float]  # seconds until a probe is due
     closed: Collection[str] = ()

@@ -55,7 +55,7 @@ class SharedLimit:
 
 
 class Lease(NamedTuple):
-    """What one holder has leased. `granted` and `used` are totals since the holder began; `until` is the database's time."""
+    """Lease of one holder. `granted` and `used` are totals since the holder began; `until` is the database's time."""
 
     granted: float = 0.0
     used: float = 0.0
@@ -70,7 +70,7 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedUse:
-    """What was used of a limit as of `at`, and what is leased."""
+    """Use of a limit as of `at`, and the leases on it."""
 
     used: float
     at: float
@@ -83,7 +83,7 @@ class SharedUse:
 
 
 class SliceRequest(NamedTuple):
-    """What a holder tells and asks for.
+    """Report and request of a holder.
 
     `used`: all that it has used; `acknowledged`: the part of it that it knows to be counted. `keeps`: it will use no more
     than this in total until it is answered. `need`: less is of no use to it; `want`: what it would like to get.
@@ -110,7 +110,7 @@ def slice_size(left: float, holders: int, need: float, want: float) -> float:
     return min(left, max(need, min(want, share)))
 
 
-def settled(limit: SharedLimit, use: SharedUse, now: float) -> SharedUse:
+def use_as_of(limit: SharedLimit, use: SharedUse, now: float) -> SharedUse:
     """Return the table as of `now`: refilled, and without the slices of holders that are gone."""
     floor, elapsed = limit.used_at_first, max(0.0, now - use.at)
     used = use.used if use.used <= floor else max(floor, use.used - elapsed * limit.per_second)
@@ -126,7 +126,7 @@ def exchange(
     limit: SharedLimit, use: SharedUse, holder: str, request: SliceRequest, now: float
 ) -> tuple[SharedUse, Lease]:
     """Apply a holder's request; return the new table and the holder's lease. A request that came before changes nothing."""
-    use = settled(limit, use, now)
+    use = use_as_of(limit, use, now)
     lease = use.leases.get(holder)
     if lease is not None and request.number <= lease.number:
         return use, lease

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.policy.model_prices import DEFAULT_WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rung.core.policy.model_prices import ModelPrice
 
 BYTES_PER_TOKEN: Final = 4  # of text, on average; no tokenizer makes more than one token of a byte
@@ -17,6 +16,13 @@ _TOKENS_PER_SECOND: Final = 100  # that a model generates unseen, for example wh
 # A request that refers to content which the provider has stored can be as large as the context window.
 _STORED_INPUT: Final = ("previous_response_id", "conversation", "prompt", "cachedContent", "cached_content")
 _CANDIDATE_COUNTS: Final = ("candidateCount", "candidate_count")
+_OUTPUT_LIMITS: Final = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens_to_sample",
+    "maxOutputTokens",
+)
 _DEARER_OPTIONS: Final = (("service_tier", "priority"), ("speed", "fast"))
 _LONG_CONTEXT: Final = "context-1m"  # beta of Anthropic: a window of a million tokens, at the price of its tier
 
@@ -68,10 +74,22 @@ def token_bound(
 
 def _choices(body: Mapping[str, Any]) -> int:
     """Return the number of answers that a request asks for. Gemini's API has two spellings of it."""
-    configs = [body.get(name) for name in ("generationConfig", "generation_config")]
     found = [body.get("n")]
-    found += [config.get(name) for config in configs if isinstance(config, dict) for name in _CANDIDATE_COUNTS]
+    found += [config.get(name) for config in _generation_configs(body) for name in _CANDIDATE_COUNTS]
     return max([1, *(count for count in found if isinstance(count, int))])
+
+
+def named_output_limit(body: Mapping[str, Any]) -> int | None:
+    """Return the lowest output limit, in tokens, that a request or its parameters name; None without one."""
+    tables = [body, *_generation_configs(body)]
+    found = [table.get(name) for table in tables for name in _OUTPUT_LIMITS]
+    return min((limit for limit in found if isinstance(limit, int) and limit > 0), default=None)
+
+
+def _generation_configs(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the tables of generation settings in a request of Gemini's API, which has two spellings."""
+    configs = (body.get(name) for name in ("generationConfig", "generation_config"))
+    return [config for config in configs if isinstance(config, Mapping)]
 
 
 def estimated_tokens(size: int) -> int:

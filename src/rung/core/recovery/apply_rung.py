@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ANSWERED_PROMPT: Final = "ask.answered"
 DEFAULT_MAX_OUTPUT_TOKENS: Final = 64_000
+# The provider failed, or the request is too long, which a text would make worse.
+_NO_FAULT_OF_THE_WORK: Final = INFRASTRUCTURE_KINDS | {Kind.CONTEXT_LIMIT}
 
 
 def apply_rung(
@@ -28,6 +30,8 @@ def apply_rung(
     """Return the request that the decision asks for, and the id of the prompt used (empty: none)."""
     request = incident.request
     assert request is not None  # noqa: S101  # decide returns such a decision only for requests
+    if incident.target_rejected and incident.left_for is not None:
+        failure = incident.left_for  # the rejected target's own failure tells the next one nothing
     action = policy.ladder.rungs[decision.rung].action
     action = getattr(decision, "action", action)
     if action is Action.RAISE_LIMIT:
@@ -43,8 +47,8 @@ def apply_rung(
         request = request.replace(model=model, agent=agent)
         if is_resumable(failure):
             name, action = prompt_id(Action.RESUME, failure), Action.RESUME
-        elif failure.kind in INFRASTRUCTURE_KINDS:
-            return request, ""  # the provider failed, not the work: send the request unchanged to the new target
+        elif failure.kind in _NO_FAULT_OF_THE_WORK:  # the new target gets the request without a text
+            return compact(request, failure, policy) if failure.kind is Kind.CONTEXT_LIMIT else request, ""
     else:
         name = _prompt_of(action, request, incident, failure)
     text = render(name, incident, failure, policy.prompts)

@@ -17,7 +17,8 @@ from rung.core.classify.evidence import TIMEOUT_NAME
 from rung.core.domain import events as ev
 from rung.core.domain.failures import PROCESS_DEATH_RULE, Phase
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import decide, decision_from_answer, seconds_left
+from rung.core.recovery.decide import decide, decision_from_answer
+from rung.core.recovery.limits import seconds_left
 from rung.core.recovery.park import MAX_SPREAD_SECONDS
 from rung.core.recovery.patience import next_wait
 from rung.core.recovery.resume_point import decide_after_process_death

@@ -1,10 +1,11 @@
-"""What the check of a result says, as evidence. A check that gives no usable answer has verified nothing."""
+"""Evidence from the check of a result. A check that gives no usable answer has verified nothing."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rung.core.classify.evidence import class_name, clip, describe_error, text_of
+from rung.core.classify.evidence import clip, describe_error, text_of
+from rung.core.classify.untrusted_objects import class_name
 from rung.core.domain.failures import Evidence, Failure, Kind, Phase
 from rung.core.domain.verdict import Verdict
 

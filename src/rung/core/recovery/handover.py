@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.events import Ask, Decision, Finish, HandOver, Option, Skip, Status
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
 from rung.core.domain.ladder import Action, Rung, RungScope
@@ -11,6 +13,8 @@ from rung.core.policy.policy import Confirm
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
     from rung.core.domain.request import Request
@@ -35,14 +39,14 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
     target = _target(incident, failure, policy, rung)
     if target is None:
         shares = failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents
-        skipped.append((index, _SAME_ACCOUNT if shares else "no other model or agent to hand over to"))
+        skipped.append((index, _SAME_ACCOUNT if shares else _no_target(incident)))
         return None
     model, agent = target
     listed = policy.model(model)
     estimate = listed.cost if listed is not None and listed.cost else None
     price = max(rung.cost, estimate or 0.0)
     if incident.dollar_cap is not None and incident.dollars + price > incident.dollar_cap:
-        skipped.append((index, f"{model or agent} would cost ${price:.2f}, more than the remaining budget"))
+        skipped.append((index, f"{model or agent} would cost {format_dollars(price)}, more than the remaining budget"))
         return None
     assert incident.request is not None  # noqa: S101  # checked by the caller
     is_unpriced = incident.dollar_cap is not None and estimate is None and model != incident.request.model
@@ -64,10 +68,24 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
         return Finish(
             index, Status.BLOCKED, f"approval to {what} is required, and the run is unattended", tuple(skipped)
         )
-    cost = "at an unknown cost" if estimate is None else f"for about ${estimate:.2f}"
+    cost = "at an unknown cost" if estimate is None else f"for about {format_dollars(estimate)}"
     options = (Option("approve", f"Continue with {model or agent}"), Option("decline", "Do not use it"), STOP_OPTION)
     question = f"{failure.kind}: {what}, {cost}?"
     return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
+
+
+def _no_target(incident: Incident) -> str:
+    """Return that nothing is left to hand over to, and why the rejected targets are out."""
+    return "; ".join(filter(None, ("no other model or agent to hand over to", describe_rejected(incident))))
+
+
+def describe_rejected(incident: Incident) -> str:
+    """Return the targets that failed for reasons of their own, with those; empty if there are none."""
+    first = incident.first_request
+    return "; ".join(
+        f"{agent if first is not None and agent != first.agent else model} failed: {failure.headline()}"
+        for (model, agent), failure in incident.rejected.items()
+    )
 
 
 def may_escalate(incident: Incident, policy: Policy) -> bool:
@@ -166,6 +184,11 @@ def next_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung)
     if rung.action is Action.ESCALATE or failure.kind is Kind.CAPABILITY_MISMATCH:
         return None
     return below[-1] if below else None
+
+
+def with_windows(models: tuple[Model, ...], known: Callable[[str], int | None]) -> tuple[Model, ...]:
+    """Return the models with their context windows; `known` gives that of a model for which the policy has none."""
+    return tuple(model if model.window else replace(model, window=known(model.name) or 0) for model in models)
 
 
 def with_enough_room(models: tuple[Model, ...], own: str, tokens: int) -> tuple[Model, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rung.core.domain.request import Request
 
@@ -52,7 +52,7 @@ class Intervention(NamedTuple):
         return request.replace(prompt=self.prompt, recovery=self.prompt)
 
 
-def _without_recovery(request: Request) -> tuple[Mapping[str, Any], ...]:
+def _without_recovery(request: Request) -> Sequence[Mapping[str, Any]]:
     """Return the messages without a recovery text at their end: a repeated retry tells about the last failure alone."""
     messages = request.messages
     is_told = bool(request.recovery) and messages[-1] == {"role": "user", "content": request.recovery}

@@ -33,7 +33,8 @@ def is_recorded(incident: Incident, rung: int) -> bool:
 
 def describe_approach(incident: Incident, failure: Failure) -> str:
     """Return the abandoned approach: what the agent was told to do, what it did, and why that failed."""
-    request, first = incident.request, incident.first_request
+    # The request of the attempt, not the current one: the first model may be restored already.
+    request, first = incident.failed_request, incident.first_request
     plan = "the task as it was given"
     if request is not None and first is not None and request.prompt != first.prompt:
         plan = request.prompt.partition("\nThe task")[0].strip() or plan

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain.events import Repeat
 from rung.core.domain.failures import Kind, is_limit
 from rung.core.domain.incident import SHORT_LIMIT_SECONDS
+from rung.core.text.moments import format_span
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Skip
@@ -30,10 +31,14 @@ def park_until_reopened(
     """Return the decision to park until a limit reopens; None if it does not apply. A reason is added to `skipped`."""
     until = _reopens_at(incident, failure, policy, now)
     if until is None:
+        if failure.kind is Kind.QUOTA_EXHAUSTED and is_limit(failure):
+            skipped.append((rung, "the message names no reset time"))
         return None
     left = until - now
     if left > policy.park:
-        skipped.append((rung, f"the limit reopens in {left:.0f} s, the longest time parked is {policy.park:g} s"))
+        skipped.append(
+            (rung, f"the limit reopens in {format_span(left)}, the longest time parked is {format_span(policy.park)}")
+        )
         return None
     if incident.parks >= policy.ladder.rungs[rung].tries:
         skipped.append((rung, f"parked {incident.parks} times already"))

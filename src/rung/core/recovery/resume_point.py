@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rung.core.domain import events as ev
 from rung.core.domain.failures import PROCESS_DEATH_RULE, Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import decision_from_answer, exhausted_cap
+from rung.core.recovery.decide import decision_from_answer
+from rung.core.recovery.limits import exhausted_cap
 from rung.core.recovery.session_resume import session_to_continue
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What leaving out tries would have saved, estimated from the recorded ones."""
+"""Savings of leaving out tries, estimated from the recorded ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Saving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavingEstimate:
-    """What a change would have saved, and the recoveries that it puts at risk."""
+    """Savings of a change, and the recoveries that it puts at risk."""
 
     attempts: Saving
     seconds: Saving

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 
 def review(task: str, steps: Sequence[Step], answer: str | None = None, *, root: str = "") -> list[Finding]:
-    """Return the findings that are not loops, each with the position of its step in `at`; the answer's come last.
+    """Return the findings in the steps of an agent that are not loops: violated constraints, and claims that are not true.
 
-    `answer` is None if the final answer is not known: then nothing is said about it. `root` is the directory that relative
-    paths of the task mean.
+    Args:
+        task: What was asked.
+        steps: Steps that the agent took.
+        answer: Final answer. Default: None, it is not known, and nothing is said about it.
+        root: Directory that relative paths of the task mean. Default: none.
+
+    Returns:
+        Findings, each with the position of its step in `at`; those about the answer come last.
     """
     constraints = read_constraints(task)
     found: dict[str, Finding] = {}

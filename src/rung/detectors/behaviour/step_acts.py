@@ -1,4 +1,4 @@
-"""What a step does surely: the paths it changes, deletes and reads, and the commands it runs."""
+"""Certain effects of a step: the paths it changes, deletes and reads, and the commands it runs."""
 
 from __future__ import annotations
 

@@ -1,0 +1,58 @@
+"""Limits of an incident: its caps, and the time limits of attempts and rungs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rung.core.domain.dollars import format_dollars
+
+if TYPE_CHECKING:
+    from rung.core.domain.incident import Incident
+    from rung.core.domain.ladder import Rung
+    from rung.core.policy.policy import Policy
+
+
+def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
+    """Return a message about the first cap of the incident that is reached; empty if none is."""
+    attempts = policy.budget.attempts
+    if attempts is not None and incident.attempts - incident.probes >= attempts:
+        return f"the budget of {attempts} attempt{'s' * (attempts != 1)} is spent"
+    if incident.deadline is not None and now >= incident.deadline:
+        return "the deadline has passed"
+    if incident.dollar_cap is not None and incident.dollars >= incident.dollar_cap:
+        return f"the budget of {format_dollars(incident.dollar_cap)} is spent"
+    return ""
+
+
+def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
+    """Return the time limit of the next attempt: the smallest of its own, its rung's and the incident's.
+
+    A retry rung limits the waits before its retries, not the retried attempts.
+    """
+    limit = attempt_limit(policy, incident.deadline, now)
+    if incident.rung >= 0:
+        rung = policy.ladder.rungs[incident.rung]
+        limit = remaining_rung_seconds(limit, rung, incident.entered_at[incident.rung], now)
+    return None if limit is None else max(0.0, limit)
+
+
+def attempt_limit(policy: Policy, deadline: float | None, now: float) -> float | None:
+    """Return the time limit of an attempt, without those of rungs: the smaller of its own and the incident's."""
+    limit = policy.attempt_seconds
+    if deadline is None:
+        return limit
+    left = deadline - now
+    return left if limit is None or left < limit else limit
+
+
+def remaining_rung_seconds(limit: float | None, rung: Rung, since: float, now: float) -> float | None:
+    """Return the smaller of a time limit and the time left on a rung."""
+    if rung.seconds is None:
+        return limit
+    left = since + rung.seconds - now
+    return left if limit is None or left < limit else limit
+
+
+def has_timed_out(rung: Rung, since: float, now: float) -> bool:
+    """Whether the time limit of a rung that was entered at `since` has passed."""
+    return rung.seconds is not None and now >= since + rung.seconds
