@@ -156,7 +156,9 @@ def test_a_job_of_another_type(job: Any) -> None:
         ({"session": "abc"}, "session: must be a rung.Session"),
         ({"listeners": [1]}, "listeners: must be a list of functions"),
         ({"clock": 1}, "clock: must be a clock"),
-        ({"polcy": 1}, "unknown argument 'polcy'"),
+        ({"polcy": 1}, "unknown argument 'polcy'; did you mean policy"),
+        ({"policy": "call"}, "the first argument: @rung.guarded"),
+        ({"dollars": 1}, r"a setting of the policy: rung.policy\(..., dollars=...\)"),
     ],
 )
 def test_a_guarded_function_is_refused_when_it_is_made(ports: dict[str, Any], named: str) -> None:

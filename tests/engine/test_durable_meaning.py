@@ -146,7 +146,7 @@ def lose_key(journal: Journal) -> str:
     """As on another account: remove the key, and return it."""
     secret = key_file().read_text()
     key_file().unlink()
-    del journal.key.__dict__["_made"]
+    del journal.key.__dict__["_own_keys"]
     return secret
 
 

@@ -12,7 +12,7 @@ from rung.testing import FakeClock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rung.engine.ports import RunLease
+    from rung.engine.ports.durable_runs import RunLease
 
 LIMIT = rung.AttemptError("usage limit reached", status=429, code="insufficient_quota", headers={"retry-after": "9000"})
 CALL = {"command": ["agent"]}

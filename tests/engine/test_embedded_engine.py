@@ -13,7 +13,7 @@ from rung.core.domain.errors import AttemptError, RunEnded, RungError, RunNotFou
 from rung.engine.durable import embedded
 from rung.engine.durable.embedded import EmbeddedEngine
 from rung.engine.durable.port import RunState
-from rung.engine.durable.tasks import DurableTask
+from rung.engine.durable.task_steps import DurableTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

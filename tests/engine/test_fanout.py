@@ -30,7 +30,7 @@ def alone(**ports: Any) -> dict[str, Any]:
     return {"policy": FAST, "breakers": rung.BreakerRegistry(), "retry_budget": rung.RetryBudget(), **ports}
 
 
-def job(attempt: Callable[[Any], Any], name: str = "x") -> GatherJob:
+def job(attempt: Callable[[Any], Any], name: str = "x") -> GatherJob[Any]:
     return GatherJob(attempt, rung.Request(prompt=name))
 
 
@@ -42,7 +42,7 @@ def fan(mode: str, *attempts: Any, **ports: Any) -> list[rung.Outcome[Any]]:
     return asyncio.run(checked(*jobs, **alone(**ports)))
 
 
-async def checked(*jobs: GatherJob, **ports: Any) -> list[rung.Outcome[Any]]:
+async def checked(*jobs: GatherJob[Any], **ports: Any) -> list[rung.Outcome[Any]]:
     """Gather, and make sure that no task is left whatever comes of it."""
     try:
         return await rung.gather(*jobs, **ports)

@@ -18,7 +18,7 @@ from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
 from rung.core.domain.failures import Kind, Phase
 from rung.core.policy.breaker import Breaker, CircuitState
 from rung.engine.loop.run import CURRENT
-from rung.engine.ports import EPOCH
+from rung.engine.ports.clock import EPOCH
 from rung.engine.timeouts.sync_timeout import WATCHDOG, AttemptInterrupt, call_with_timeout
 from rung.testing import HttpError
 
@@ -256,7 +256,7 @@ def test_breaker_votes(mode: str) -> None:
     assert counts[0] == counts[1] == [False, True, True, False]
 
 
-class Opening(Breaker):
+class OpeningCircuit(Breaker):
     """Opens, as another thread would, just after it was asked whether it is closed."""
 
     armed = False
@@ -278,7 +278,7 @@ class Opening(Breaker):
 def test_a_circuit_that_opens_while_a_call_begins() -> None:
     """A circuit that opens in another thread, while a call asks for it, is open for the calls after that one."""
     breakers = rung.BreakerRegistry()
-    breakers._by_key["the same"] = breaker = Opening()  # noqa: SLF001  # no public way to add a breaker of another class
+    breakers._by_key["the same"] = breaker = OpeningCircuit()  # noqa: SLF001  # no public way to add a breaker of another class
     call = rung.guarded(STEADY, **alone(breakers=breakers))(time.monotonic)
     breaker.armed = True
     for _ in range(3):

@@ -9,10 +9,11 @@ from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import BreakerSettings, CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
-from rung.core.policy.policy import Model, preset
+from rung.core.policy.policy import Model
+from rung.core.policy.templates import preset
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.loop.process_state import BreakerRegistry
-from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.engine.ports.clock import SYSTEM_CLOCK
 from rung.engine.recover import recover
 from rung.testing import FakeClock
 

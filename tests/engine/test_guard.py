@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import logging
 import sys
 import threading
 import weakref
@@ -276,11 +277,11 @@ def test_chance_is_asked() -> None:
 def test_an_empty_journal_is_a_journal() -> None:
     """A journal that is empty, and so is false, is written all the same."""
 
-    class Journal(list[ev.Event]):
+    class ListJournal(list[ev.Event]):
         def append(self, _incident: str, _first: int, events: Sequence[ev.Event]) -> None:  # type: ignore[override]
             self.extend(events)
 
-    journal = Journal()
+    journal = ListJournal()
     call = rung.guarded(FAST, journal=journal, **alone())(Failing(ConnectionError()).__call__)
     assert call() == "good"
     assert [type(event) for event in journal] == [ev.Opened, ev.AttemptFailed, ev.Decided, ev.AttemptSucceeded]
@@ -727,8 +728,9 @@ def test_money_on_the_long_way() -> None:
 
 @pytest.mark.uncovered
 @pytest.mark.parametrize(("message", "count"), [("same", 20_000), ("fresh", 6_000)])
-def test_memory_does_not_grow(mode: str, message: str, count: int) -> None:
+def test_memory_does_not_grow(mode: str, message: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of calls that fail and then succeed leave nothing behind."""
+    monkeypatch.setattr(logging.getLogger("rung"), "propagate", False)  # pytest keeps all records
     made = 0
 
     def attempt() -> str:

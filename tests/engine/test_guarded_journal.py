@@ -327,14 +327,14 @@ def test_what_could_not_be_kept(awaited: bool, is_late: bool) -> None:
 def test_an_order_before_a_repeat(awaited: bool) -> None:
     """A person's order, given while a first repeat is waited for, is obeyed at once."""
 
-    class Ordered(Short):
+    class OrderingJournal(Short):
         def intervention(self, incident: str) -> Intervention:
             return Intervention(action=InterventionType.CANCEL, by="ada")
 
         def model_for(self, session: str) -> str:
             return ""
 
-    journal = Ordered()
+    journal = OrderingJournal()
     policy = rung.policy("call", backoff={"base": 30, "jitter": False})
     errors: list[BaseException] = []
     call = rung.guarded(policy, journal=journal, breakers=rung.BreakerRegistry(), retry_budget=None)(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import random
@@ -444,6 +445,42 @@ def test_an_outer_limit_passes_through_inner_bookkeeping() -> None:
             assert WATCHDOG.deadlines == []
     with pytest.raises(AttemptTimeout):  # and the watchdog has not been hurt
         call_with_timeout(time.sleep, (SOON,), SHORT)
+
+
+class SlowHandler(logging.Handler):
+    """Log handler that is still at work when the time of the attempt is up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.written: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        until = time.monotonic() + self.seconds
+        while time.monotonic() < until:
+            pass
+        self.written.append(record.getMessage())
+
+
+def test_an_attempt_is_not_interrupted_while_it_logs() -> None:
+    """An attempt whose time is up while it writes a log record is interrupted after the record is written."""
+    handler = SlowHandler(0.3)
+
+    def attempt() -> None:
+        handler.handle(logging.makeLogRecord({"msg": "first"}))
+        time.sleep(60)
+
+    with pytest.raises(AttemptTimeout):
+        call_with_timeout(attempt, (), 0.05)
+    assert handler.written == ["first"]
+
+
+def test_a_log_handler_that_hangs_is_interrupted() -> None:
+    """The time limit also ends an attempt that hangs in a log handler."""
+    handler = SlowHandler(60)
+    with pytest.raises(AttemptTimeout):
+        call_with_timeout(handler.handle, (logging.makeLogRecord({"msg": "text"}),), 0.05)
+    assert handler.written == []
 
 
 def calm_breakers() -> rung.BreakerRegistry:

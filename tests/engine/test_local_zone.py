@@ -11,7 +11,7 @@ import pytest
 
 from rung.core.domain.events import AttemptFailed
 from rung.core.domain.failures import Kind
-from rung.core.policy.policy import preset
+from rung.core.policy.templates import preset
 from rung.engine.external_loop import ExternalRecovery
 from rung.engine.local_zone import local_zone
 from rung.engine.recover import recover_sync

@@ -11,7 +11,7 @@ import rung
 from rung.core.domain.errors import AttemptError, ConfigError, RungError
 from rung.engine.durable import tasks
 from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
-from rung.engine.durable.tasks import CURRENT_TASK
+from rung.engine.durable.task_steps import CURRENT_TASK
 
 
 class PlainContext:

@@ -103,7 +103,7 @@ def of(outcome: Outcome[Any]) -> list[ev.AttemptFailed]:
     return [event for event in outcome.events if isinstance(event, ev.AttemptFailed)]
 
 
-class Call:
+class ReportingCall:
     """Says something in one of its attempts, somehow, and fails in all."""
 
     def __init__(self, say: Callable[[], Any], attempt: int) -> None:
@@ -142,7 +142,7 @@ class Call:
 @pytest.mark.parametrize("way", WAYS)
 def test_touched(way: Callable[[Callable[[], Any]], None], attempt: int) -> None:
     """An attempt of a blocking call that was touched is the last, whoever of those it started said so."""
-    call = Call(rung.mark_side_effect, attempt)
+    call = ReportingCall(rung.mark_side_effect, attempt)
     outcome = call.run(FAST, way)
     assert call.made == outcome.attempts == attempt
     assert outcome.failure is not None
@@ -154,7 +154,7 @@ def test_touched(way: Callable[[Callable[[], Any]], None], attempt: int) -> None
 def test_touched_without_a_limit(way: Callable[[Callable[[], Any]], None], attempt: int) -> None:
     """The same where no limit is set, in any thread."""
     for run in (lambda work: work(), in_thread):
-        call = Call(rung.mark_side_effect, attempt)
+        call = ReportingCall(rung.mark_side_effect, attempt)
         run(partial(call.run, UNLIMITED, way))
         assert call.made == attempt
 
@@ -163,7 +163,7 @@ def test_touched_without_a_limit(way: Callable[[Callable[[], Any]], None], attem
 @pytest.mark.parametrize("way", AWAITED)
 def test_touched_awaiting(way: Callable[[Callable[[], Any]], Any], attempt: int) -> None:
     """An awaited attempt hears its tasks, their tasks, and threads."""
-    call = Call(rung.mark_side_effect, attempt)
+    call = ReportingCall(rung.mark_side_effect, attempt)
     outcome = call.arun(FAST, way)
     assert call.made == outcome.attempts == attempt
 
@@ -201,7 +201,7 @@ def test_before_and_after() -> None:
     rung.mark_side_effect()
     rung.report_cost(5)
     rung.report_step("before")
-    outcome = Call(lambda: None, 1).run(FAST, lambda function: function())
+    outcome = ReportingCall(lambda: None, 1).run(FAST, lambda function: function())
     assert outcome.attempts == 4
     assert outcome.dollars == 0
     assert outcome.steps == ()
@@ -234,13 +234,13 @@ def test_spend_and_completed(attempt: int) -> None:
         rung.report_step("read")
 
     for way in WAYS_IN_A_CONTEXT:
-        outcome = Call(say, attempt).run(FAST, way)
+        outcome = ReportingCall(say, attempt).run(FAST, way)
         assert [event.dollars for event in of(outcome)] == [0.75 * (n == attempt) for n in (1, 2, 3, 4)]
         assert outcome.dollars == 0.75
     for asynchronous in AWAITED:
-        outcome = Call(say, attempt).arun(FAST, asynchronous)
+        outcome = ReportingCall(say, attempt).arun(FAST, asynchronous)
         assert [event.dollars for event in of(outcome)] == [0.75 * (n == attempt) for n in (1, 2, 3, 4)]
-    outcome = Call(say, attempt).run(FAST, lambda function: function())
+    outcome = ReportingCall(say, attempt).run(FAST, lambda function: function())
     assert outcome.steps == ("read",)
 
 

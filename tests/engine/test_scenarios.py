@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -511,6 +512,32 @@ def test_checkpoint_and_rollback(world: World) -> None:
     assert [e.reference for e in outcome.events if isinstance(e, ev.RolledBack)] == ["at-replan"]
 
 
+def test_what_was_rolled_back_is_not_told_as_done(world: World) -> None:
+    """The steps of a rolled-back attempt are neither told nor reported as done, and it is a known-bad path of its model."""
+
+    class Memory:
+        def take(self, label: str) -> str:
+            return label
+
+        def restore(self, reference: str) -> None:
+            pass
+
+    script = Script(RuntimeError("no"))
+
+    def attempt(request: rung.Request) -> object:
+        rung.report_step(f"step of {request.model}")
+        return script(request)
+
+    ladder = {"rungs": [{"action": "escalate", "tries": 2, "rollback": True}, {"action": "surface"}]}
+    policy = rung.policy(ladder, models=["small", "large", "huge"])  # type: ignore[arg-type]  # a table is fine too
+    outcome = world.recover(attempt, ASK, policy=policy, checkpoint=Memory())
+    assert [request.model for request in script.requests] == ["small", "large", "huge"]
+    assert "step of large" not in script.requests[-1].prompt
+    assert outcome.to_dict()["completedSteps"] == ["step of small"]
+    known_bad = [event.approach for event in outcome.events if isinstance(event, ev.Abandoned)]
+    assert [re.findall("^by: .*", text, re.MULTILINE) for text in known_bad] == [["by: small"], ["by: large"]]
+
+
 def test_a_checkpoint_that_breaks_is_ignored(world: World) -> None:
     """Neither taking nor restoring a checkpoint can break the recovery."""
 
@@ -643,6 +670,38 @@ def test_a_dearer_model_is_confirmed(world: World) -> None:
     assert outcome.status == "recovered"
 
 
+def test_a_declined_model_is_not_offered_again_after_a_wait(world: World) -> None:
+    """A person who declines a handover is asked once, however often the overloaded model is waited for."""
+    asked: list[str] = []
+
+    def ask(question: ev.Ask, _: Incident) -> str:
+        asked.append(question.model)
+        return "decline"
+
+    policy = rung.policy("task", models=["small", "medium", "large"], confirm="more_expensive", patience=300)
+    policy = policy.replace(
+        models=tuple(replace(m, cost=c) for m, c in zip(policy.models, (0.1, 0.1, 0.5), strict=True))
+    )
+    script = Script(*[OVERLOADED] * 12, "done")
+    outcome = world.recover(script, rung.Request(prompt="x", model="small"), policy=policy, ask=ask)
+    assert (outcome.status, outcome.value) == ("recovered", "done")
+    assert outcome.probes > 1
+    assert asked == ["large"]
+
+
+@pytest.mark.parametrize("ladder", ["call", "model", "task"])
+def test_a_declined_handover_buys_no_retries(world: World, ladder: str) -> None:
+    """Declining every handover leaves the retries as spent as they were before the question."""
+
+    def ask(question: ev.Ask, _: Incident) -> str:
+        return "decline" if any(option.id == "decline" for option in question.options) else "stop"
+
+    policy = rung.policy(ladder, models=["small", "medium", "large"], confirm="always", patience=0)
+    script = Script(HttpError(500, "Internal server error"))
+    world.recover(script, rung.Request(prompt="x", model="small"), policy=policy, ask=ask)
+    assert [request.model for request in script.requests] == ["small"] * 4
+
+
 def test_confirmation_with_nobody_there(world: World, tmp_path: Path) -> None:
     """Leave that nobody can give is not taken."""
     policy = rung.policy("model", models=["small", "large"], confirm="always", report=str(tmp_path / "r.md"))
@@ -773,14 +832,16 @@ def test_a_fallback_is_for_one_call_by_default(world: World) -> None:
     [({"attempts": 1}, "the budget of 1 attempt is spent"), ({"dollars": 0.5}, "the budget of $0.50 is spent")],
 )
 def test_an_end_by_a_budget_names_the_error(world: World, budget: dict[str, Any], limit: str) -> None:
-    """Where a budget ends it, the contract names the budget and the error that was left."""
+    """Where a budget ends it, the contract names the budget, the error that was left, and recommends to raise the limit."""
 
     def attempt(request: rung.Request) -> str:
         rung.report_cost(0.5)
         raise rung.AttemptError("relation users does not exist", finding="not_found")
 
     outcome = world.recover(attempt, ASK, policy=rung.policy("task", **budget))
-    assert outcome.to_dict()["failureReason"] == f"{limit}; last error: not_found: relation users does not exist"
+    contract = outcome.to_dict()
+    assert contract["failureReason"] == f"{limit}; last error: not_found: relation users does not exist"
+    assert contract["recommendation"].startswith("Raise that limit if the work is worth it. ")
 
 
 def test_the_step_that_failed_is_named(world: World) -> None:
@@ -935,7 +996,7 @@ def test_unknown_ports_are_a_mistake(world: World) -> None:
 
 def test_the_shipped_clock_is_real() -> None:
     """The system clock never runs backwards and really waits, in both modes."""
-    from rung.engine.ports import SystemClock
+    from rung.engine.ports.clock import SystemClock
 
     clock = SystemClock()
     before = clock.now()
@@ -1088,3 +1149,10 @@ def test_only_the_steps_of_this_attempt_are_taken() -> None:
     with pytest.raises(ConnectionResetError) as error:
         work(fails=True)
     assert error.value.__dict__["__rung_outcome__"].steps == ("failing",)
+
+
+def test_a_prompt_is_for_the_first_model(world: World) -> None:
+    """A recovery that is given a prompt alone begins with the first model that its policy lists."""
+    script = Script(OVERLOADED, OVERLOADED, OVERLOADED, OVERLOADED, "done")
+    outcome = world.recover(script, "go", policy=rung.policy("call", models=["small", "large"]))
+    assert ([request.model for request in script.requests], outcome.model) == (["small"] * 4 + ["large"], "large")

@@ -177,7 +177,7 @@ def test_a_request(mode: str) -> None:
     """A generator whose first argument is a request is handed over to another model before its first item."""
     seen: list[str] = []
 
-    class Model(Source):
+    class StreamingModel(Source):
         def stream(self, *args: object) -> Generator[int, Any, str]:
             (request,) = args
             assert isinstance(request, rung.Request)
@@ -187,7 +187,7 @@ def test_a_request(mode: str) -> None:
             return (yield from super().stream())
 
     policy = rung.policy("call", patience=0, backoff={"base": 0}, models=["small", "large"])
-    assert Model().collect(mode, policy, rung.Request(prompt="x", model="small")) == [0, 1, 2]
+    assert StreamingModel().collect(mode, policy, rung.Request(prompt="x", model="small")) == [0, 1, 2]
     assert seen == ["small", "large"]
 
 

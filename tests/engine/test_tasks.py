@@ -12,6 +12,7 @@ import pytest
 from rung.core.domain.errors import ConfigError, LeaseLost, RungError, StoreUnavailable
 from rung.engine.durable import tasks
 from rung.engine.durable.store_retry import RETRY_DELAYS_SECONDS
+from rung.engine.durable.task_steps import AsyncDurableTask, DurableTask
 from rung.store import open_journal
 from rung.store.durable_runs import DurableRunStore
 from rung.store.run_lease import DurableRunLease
@@ -99,7 +100,7 @@ def test_sleep_keeps_its_moment(journal: Journal) -> None:
     """A sleep that was begun before a crash ends when it would have ended."""
     claim = journal.runs.claim("r")
     clock = FakeClock(100.0)
-    work = tasks.DurableTask(claim, lambda _: None, clock.now, clock.sleep)
+    work = DurableTask(claim, lambda _: None, clock.now, clock.sleep)
     work.recorded_steps["nap"] = 99.0
     work.sleep("nap", 60.0)  # its moment has passed
     work.step("short", lambda: 100.0, ())
@@ -120,7 +121,7 @@ def test_wait_for_a_word(journal: Journal) -> None:
     threading.Timer(0.15, lambda: journal.runs.send("r/review", {"ok": True})).start()
     assert tasks.start(journal, "r", "asks") == [{"ok": True}, None]
     journal.runs.send("r/review", {"ok": False})
-    work = tasks.DurableTask(journal.runs.claim("s"), lambda _: None)
+    work = DurableTask(journal.runs.claim("s"), lambda _: None)
     work.recorded_steps["wait.review"] = {"ok": True}
     assert work.wait("review", None) == {"ok": True}
     assert tasks.start(journal, "r", "asks")[0] == {"ok": True}
@@ -129,7 +130,7 @@ def test_wait_for_a_word(journal: Journal) -> None:
 def test_a_wait_without_end(journal: Journal) -> None:
     """Without a timeout it waits until it is told."""
     told = iter([None, None, "go"])
-    work = tasks.DurableTask(journal.runs.claim("r"), lambda _: next(told))
+    work = DurableTask(journal.runs.claim("r"), lambda _: next(told))
     assert work.wait("x", None) == "go"
 
 
@@ -203,7 +204,7 @@ def test_an_awaited_task_leaves_the_loop_free(journal: Journal) -> None:
 def test_an_awaited_wait_without_end(journal: Journal) -> None:
     """Without a timeout it waits until it is told."""
     told = iter([None, None, "go"])
-    work = tasks.AsyncDurableTask(journal.runs.claim("r"), lambda _: next(told))
+    work = AsyncDurableTask(journal.runs.claim("r"), lambda _: next(told))
     assert asyncio.run(work.wait("x", None)) == "go"
 
 
@@ -289,8 +290,8 @@ def test_a_step_and_a_store_in_trouble(journal: Journal, asynchronous: bool) -> 
 
     def step(key: str) -> Any:
         if asynchronous:
-            return asyncio.run(tasks.AsyncDurableTask(claim, lambda _: None, sleep=asleep).step(key, act, ()))
-        return tasks.DurableTask(claim, lambda _: None, sleep=slept.append).step(key, act, ())
+            return asyncio.run(AsyncDurableTask(claim, lambda _: None, sleep=asleep).step(key, act, ()))
+        return DurableTask(claim, lambda _: None, sleep=slept.append).step(key, act, ())
 
     claim = full(journal, len(RETRY_DELAYS_SECONDS))
     assert step("one") == "good"

@@ -150,12 +150,12 @@ def test_a_check_rejects_a_result() -> None:
 def test_cancellation_passes() -> None:
     """A cancelled workflow is not recorded as an outcome."""
 
-    class Cancelled(ScriptedWorkflow):
+    class CancelledWorkflow(ScriptedWorkflow):
         async def attempt(self, key: str, request: rung.Request, seconds: float | None) -> Mapping[str, Any]:
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        run(Cancelled(Flaky()))
+        run(CancelledWorkflow(Flaky()))
 
 
 def test_async_attempts_and_side_effects() -> None:

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Iterable, Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
@@ -54,6 +54,20 @@ def check_ports(ports: Mapping[str, Any], *, blocking: bool) -> None:
     for action, handler in (handlers or {}).items() if blocking else ():
         if is_coroutine_function(handler):
             raise TypeError(f"rung_handlers[{action!r}]: {_name(handler)} is async; use `recover`, which awaits it")
+
+
+def refuse_argument(name: str, allowed: Iterable[str]) -> NoReturn:
+    """Raise TypeError for an unknown keyword argument. A setting of a policy is sent to its place."""
+    from rung.core.domain.settings_schema import suggest_names
+    from rung.core.policy.parser import POLICY_KEYS
+
+    names = list(allowed)
+    if name in POLICY_KEYS:
+        raise TypeError(f"unknown argument {name!r}; it is a setting of the policy: rung.policy(..., {name}=...)")
+    if name == "policy":
+        raise TypeError("unknown argument 'policy'; it is the first argument: @rung.guarded(rung.policy(...))")
+    near = suggest_names(name, ["policy", *names])
+    raise TypeError(f"unknown argument {name!r}{near}; must be one of: {', '.join(names)}")
 
 
 def refuse_coroutine(value: Any, what: str) -> None:

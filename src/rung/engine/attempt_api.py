@@ -8,7 +8,8 @@ from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
 from rung.core.domain.errors import ConfigError, is_number
-from rung.engine.loop.run import CURRENT, SYSTEM_CLOCK
+from rung.engine.loop.run import CURRENT
+from rung.engine.ports.clock import SYSTEM_CLOCK
 from rung.engine.timeouts.attempt_reports import listeners
 
 if TYPE_CHECKING:
@@ -18,7 +19,24 @@ MAX_STEP_CHARS: Final = 500
 
 
 def report_step(step: str) -> None:
-    """Report a finished part of the work. A partial outcome lists the finished parts."""
+    """Report a finished part of the work. A partial outcome lists the finished parts.
+
+    Call it in an attempt. Outside of one it has no effect.
+
+    Args:
+        step: Description of the finished part, at most 500 characters. Secrets are removed.
+
+    Raises:
+        ConfigError: The step is not a string.
+
+    Example:
+        >>> import rung
+        >>> def attempt(request: rung.Request) -> str:
+        ...     rung.report_step("read the sources")
+        ...     return "done"
+        >>> rung.recover_sync(attempt, "go").steps
+        ('read the sources',)
+    """
     if not isinstance(step, str):
         raise ConfigError("step", step, "a string")
     step = redacted(clip(step, MAX_STEP_CHARS))  # it reaches contracts, reports and prompts
@@ -33,12 +51,20 @@ def report_step(step: str) -> None:
 
 
 def report_cost(dollars: float) -> None:
-    """Add to the cost of the running attempt, in US dollars."""
+    """Add to the cost of the running attempt, in US dollars.
+
+    Args:
+        dollars: US dollars, 0 or more.
+
+    Raises:
+        ConfigError: It is not a finite number, 0 or more.
+    """
     if not is_number(dollars):
         raise ConfigError("dollars", dollars, "a finite number of US dollars, 0 or more")
     run = CURRENT.get()
     if run is not None:
         run.attempt_dollars += dollars
+        run.note_cost()
         run.record_report(dollars=float(dollars))
         return
     cost = (SYSTEM_CLOCK.now(), float(dollars))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.budget import RetryBudget
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import Listener
+    from rung.engine.ports.recovery import Listener
 
 
 class Pending(Protocol):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rung.core.policy.breaker import Breaker
     from rung.core.policy.budget import RetryBudget
-    from rung.engine.ports import Clock
+    from rung.engine.ports.clock import Clock
 
 _CLOSED: Final = CircuitState.CLOSED
 _GOOD: Final = CallVerdict.GOOD

@@ -5,55 +5,103 @@ from __future__ import annotations
 import threading
 from contextvars import copy_context
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast, overload
 
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.restart_intensity import RestartIntensity, SiblingRestarts
+from rung.engine.default_journal import with_default_journal
 from rung.engine.durable import recovery
-from rung.engine.loop.run import SYSTEM_CLOCK
-from rung.engine.ports import DurableJournal
-from rung.engine.recover import check_call, chosen_policy, new_run, recover, recover_sync
+from rung.engine.loop.run_factory import new_run
+from rung.engine.ports.clock import SYSTEM_CLOCK
+from rung.engine.ports.durable_runs import DurableJournal
+from rung.engine.recover import check_call, chosen_policy, recover, recover_sync
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import Clock
-    from rung.engine.recover import Ports, RunPorts
+    from rung.engine.ports.clock import Clock
+    from rung.engine.recovery_arguments import Ports, RunPorts
 
 _JOIN_POLL_SECONDS: Final = 0.5
 DEFAULT_INTENSITY: Final = RestartIntensity()
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)  # what an attempt returns: its value, or an awaitable of it
 
 
-class GatherJob(NamedTuple):
-    """One attempt and the request it is given."""
+class GatherJob(NamedTuple, Generic[R_co]):
+    """One job of `rung.gather`.
 
-    attempt: Callable[[Request], Any]
-    request: Request
+    Attributes:
+        attempt: Function that makes one attempt, as for `rung.recover`.
+        request: What to attempt: a `rung.Request`, or a prompt.
+    """
+
+    attempt: Callable[[Request], R_co]
+    request: Request | str
 
 
+@overload
 async def gather(
-    *jobs: GatherJob,
+    *jobs: GatherJob[Awaitable[T]],
+    policy: Policy | str | None = None,
+    siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
+    intensity: RestartIntensity = DEFAULT_INTENSITY,
+    run_id: str = "",
+    **ports: Unpack[Ports],
+) -> list[Outcome[T]]: ...
+@overload
+async def gather(
+    *jobs: GatherJob[T],
+    policy: Policy | str | None = None,
+    siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
+    intensity: RestartIntensity = DEFAULT_INTENSITY,
+    run_id: str = "",
+    **ports: Unpack[Ports],
+) -> list[Outcome[T]]: ...
+async def gather(
+    *jobs: GatherJob[Any],
     policy: Policy | str | None = None,
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     run_id: str = "",
     **ports: Unpack[Ports],
 ) -> list[Outcome[Any]]:
-    """Recover all jobs concurrently. Return their outcomes in the order of the jobs.
+    """Recover several jobs concurrently and return their outcomes in the order of the jobs.
 
-    siblings: `continue` lets the others finish; `cancel` cancels them at once; `retry_failed_only` restarts the failed
-    ones when all have ended, as often as the restart intensity allows.
-    run_id: with a journal, each job is a durable run of its own, `RUN_ID/NUMBER`. Called again with the same jobs, the
-    jobs that ended return their outcomes, and the others continue.
+    Args:
+        jobs: `rung.GatherJob(attempt, request)` for each recovery.
+        policy: `rung.Policy`, or the name of a ladder, for all jobs. Default: as for `rung.recover`.
+        siblings: What happens to the others when one job does not succeed: `continue` lets them finish, `cancel` stops them,
+            `retry_failed_only` restarts the failed ones when all have ended. Default: `continue`.
+        intensity: How many jobs `retry_failed_only` may restart in which time. Default: 3 in 60 seconds.
+        run_id: With a journal, makes each job a durable run, `RUN_ID/NUMBER`: called again with the same jobs, the jobs that
+            ended return their outcomes, and the others continue. Default: the jobs are not durable.
+        **ports: Keyword arguments of `rung.recover`, for all jobs.
+
+    Returns:
+        One outcome for each job.
+
+    Raises:
+        TypeError: A job or an argument has the wrong type. Nothing has run then.
+        ConfigError: `run_id` is given without a journal that has durable runs.
+
+    Example:
+        >>> import asyncio, rung
+        >>> async def attempt(request: rung.Request) -> str:
+        ...     return request.prompt.upper()
+        >>> jobs = [rung.GatherJob(attempt, "a"), rung.GatherJob(attempt, "b")]
+        >>> [outcome.value for outcome in asyncio.run(rung.gather(*jobs))]
+        ['A', 'B']
     """
     import asyncio
 
     _check_jobs(jobs, policy, ports, blocking=False)
+    ports = with_default_journal(ports)
     policy = chosen_policy(policy, ports.get("journal"))
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
@@ -89,15 +137,36 @@ async def _collect(tasks: Mapping[asyncio.Task[Any], int], outcomes: dict[int, A
 
 
 def gather_sync(
-    *jobs: GatherJob,
+    *jobs: GatherJob[T],
     policy: Policy | str | None = None,
     siblings: SiblingRestarts | str = SiblingRestarts.CONTINUE,
     intensity: RestartIntensity = DEFAULT_INTENSITY,
     run_id: str = "",
     **ports: Unpack[Ports],
-) -> list[Outcome[Any]]:
-    """Recover all jobs concurrently, each in a thread. A cancelled sibling stops at its next wait or attempt."""
+) -> list[Outcome[T]]:
+    """Recover several jobs concurrently, each in a thread, and return their outcomes in the order of the jobs.
+
+    A sibling that is cancelled stops at its next wait or attempt.
+
+    Args:
+        jobs: `rung.GatherJob(attempt, request)` for each recovery.
+        policy: `rung.Policy`, or the name of a ladder, for all jobs. Default: as for `rung.recover`.
+        siblings: What happens to the others when one job does not succeed: `continue` lets them finish, `cancel` stops them,
+            `retry_failed_only` restarts the failed ones when all have ended. Default: `continue`.
+        intensity: How many jobs `retry_failed_only` may restart in which time. Default: 3 in 60 seconds.
+        run_id: With a journal, makes each job a durable run, `RUN_ID/NUMBER`: called again with the same jobs, the jobs that
+            ended return their outcomes, and the others continue. Default: the jobs are not durable.
+        **ports: Keyword arguments of `rung.recover`, for all jobs.
+
+    Returns:
+        One outcome for each job.
+
+    Raises:
+        TypeError: A job or an argument has the wrong type. Nothing has run then.
+        ConfigError: `run_id` is given without a journal that has durable runs.
+    """
     _check_jobs(jobs, policy, ports, blocking=True)
+    ports = with_default_journal(ports)
     policy = chosen_policy(policy, ports.get("journal"))
     siblings = SiblingRestarts(siblings)
     run_ids = _RunIds(run_id, ports)
@@ -172,14 +241,14 @@ def _durable_ports(ports: Ports) -> tuple[DurableJournal, RunPorts]:
     return cast("DurableJournal", ports.get("journal")), cast("RunPorts", rest)
 
 
-async def _recover(job: GatherJob, policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
+async def _recover(job: GatherJob[Any], policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
     if not run_id:
         return await recover(*job, policy=policy, **ports)
     journal, rest = _durable_ports(ports)
     return await recovery.recover(*job, run_id=run_id, journal=journal, policy=policy, **rest)
 
 
-def _recover_sync(job: GatherJob, policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
+def _recover_sync(job: GatherJob[Any], policy: Policy | str, run_id: str, ports: Ports) -> Outcome[Any]:
     if not run_id:
         return recover_sync(*job, policy=policy, **ports)
     journal, rest = _durable_ports(ports)
@@ -187,7 +256,7 @@ def _recover_sync(job: GatherJob, policy: Policy | str, run_id: str, ports: Port
 
 
 def _rounds(
-    jobs: Sequence[GatherJob],
+    jobs: Sequence[GatherJob[Any]],
     outcomes: Mapping[int, Outcome[Any]],
     siblings: SiblingRestarts,
     intensity: RestartIntensity,
@@ -237,7 +306,7 @@ def _stoppable_attempt(stop: threading.Event, attempt: Callable[[Request], Any])
     return attempt_unless_stopped
 
 
-def _stopped_outcome(error: BaseException, job: GatherJob, policy: Policy | str, ports: Ports) -> Outcome[Any]:
+def _stopped_outcome(error: BaseException, job: GatherJob[Any], policy: Policy | str, ports: Ports) -> Outcome[Any]:
     """Return the outcome of a stopped job. A job that never started has an empty one."""
     outcome: Outcome[Any] | None = error.__dict__.get("__rung_outcome__")
     if outcome is not None:

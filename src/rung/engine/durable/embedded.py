@@ -19,7 +19,7 @@ from rung.engine.durable.tasks import TASKS, arun_claimed, is_async, result_of, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from rung.engine.ports import ClaimedRunInfo, DurableJournal, ListedRunInfo
+    from rung.engine.ports.durable_runs import ClaimedRunInfo, DurableJournal, ListedRunInfo
 
 POLL_SECONDS: Final = 0.1  # for a run to claim, or for a result
 MAX_POLL_SECONDS: Final = 1.0  # of a worker that finds the store unavailable

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.engine.durable.recovery import DurableRecovery
+from rung.engine.durable.attempt_replay import DurableRecovery
 from rung.engine.durable.restored_events import changes_of
 from rung.engine.loop.run import CURRENT
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.engine.loop.run import RecoveryRun
-    from rung.engine.ports import RunLease
+    from rung.engine.ports.durable_runs import RunLease
 
 CALL_STEP: Final = "call"
 

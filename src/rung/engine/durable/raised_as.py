@@ -9,7 +9,7 @@ from rung.core.classify.classifier import classify
 from rung.core.classify.durations import plausible
 from rung.core.domain.errors import AttemptError
 from rung.engine.local_zone import local_zone
-from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.engine.ports.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,8 @@ from rung.core.classify.evidence import evidence_of, without_secrets
 from rung.core.domain.errors import AttemptError, ConfigError
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import Evidence
-from rung.engine.durable.tasks import CURRENT_TASK, INSIDE_STEP, TASKS, failed_result, is_async
+from rung.engine.durable.task_steps import CURRENT_TASK, INSIDE_STEP
+from rung.engine.durable.tasks import TASKS, failed_result, is_async
 from rung.engine.durable.workflow import acall
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What an attempt inside a step of a durable engine reports: its costs, steps and side effects."""
+"""Reports of an attempt inside a step of a durable engine: its costs, steps and side effects."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
     from rung.engine.durable.port import TaskContext
-    from rung.engine.ports import Listener, ResultValidator, RungHandler
+    from rung.engine.ports.recovery import Listener, ResultValidator, RungHandler
 
 
 async def recover_in_task(
@@ -35,9 +35,19 @@ async def recover_in_task(
 ) -> Outcome[Any]:
     """Attempt a request and recover, as steps `KEY.attempt.1`, … of the running task, which is a coroutine function.
 
-    The value of an attempt must be JSON serializable. With `attended`, a question is published as the step `KEY.ask.1`, and the
-    answer is a message to the topic of the same name. `check`, `rung_handlers` and `listeners` run again when a run is
-    resumed: they must be deterministic.
+    `check`, `rung_handlers` and `listeners` run again when a run is resumed: they must be deterministic. The recovery is
+    not logged, because a replay would log everything again.
+
+    Args:
+        key: Name of the recovery within the task.
+        attempt: Function that makes one attempt. Its value must be JSON serializable.
+        request: What to attempt: a `rung.Request`, or a prompt.
+        policy: `rung.Policy`, or the name of a ladder. Default: `task`.
+        attended: Whether somebody answers questions: one is published as the step `KEY.ask.1`, and the answer is a message to
+            the topic of the same name. Default: False.
+        check: Function that validates each result. Default: every result is good.
+        rung_handlers: Functions that make a rung's new request, by action. Default: Rung's own prompts.
+        listeners: Functions that are called with each event. Default: none.
     """
     from rung.engine.durable.tasks import current_task
 
@@ -57,7 +67,7 @@ async def recover_in_task(
 
 async def attempt_step(function: Callable[..., Any], request: Request, seconds: float | None) -> dict[str, Any]:
     """Make an attempt as a step: what `attempt_result` returns, and the time at which it ended."""
-    from rung.engine.durable.tasks import CURRENT_TASK, INSIDE_STEP
+    from rung.engine.durable.task_steps import CURRENT_TASK, INSIDE_STEP
 
     token = CURRENT_TASK.set(INSIDE_STEP)
     try:

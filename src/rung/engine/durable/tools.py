@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 from rung.core.domain.errors import ConfigError, RungError
 from rung.core.domain.request import json_digest
 from rung.engine.arguments import is_coroutine_function
-from rung.engine.durable.recovery import MISSING, DurableRecovery
-from rung.engine.durable.tasks import CURRENT_TASK
+from rung.engine.durable.attempt_replay import MISSING, DurableRecovery
+from rung.engine.durable.task_steps import CURRENT_TASK
 from rung.engine.loop.run import CURRENT
 
 if TYPE_CHECKING:
@@ -37,10 +37,16 @@ class _Recorder(Protocol):
 def tool(function: F) -> F:
     """Record the calls of this function inside durable tasks and recoveries. Outside of them it is called as it is.
 
-    Arguments and results must be JSON serializable. A tool of an async task is a coroutine function.
+    Args:
+        function: The tool. Arguments and results must be JSON serializable. A tool of an async task is a coroutine function.
 
-    >>> @rung.durable.tool
-    ... async def refund(order: str, cents: int) -> dict: ...
+    Example:
+        >>> import rung
+        >>> @rung.durable.tool
+        ... def refund(order: str, cents: int) -> dict[str, int]:
+        ...     return {order: cents}
+        >>> refund("4711", 100)
+        {'4711': 100}
     """
     if not callable(function):
         raise ConfigError("tool", function, "a function")

@@ -17,7 +17,6 @@ from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.event_codec import record_from_json, record_to_json
 from rung.core.domain.failures import PROCESS_DEATH_RULE, Failure
-from rung.core.domain.request import Request
 from rung.core.policy.parser import policy as make_policy
 from rung.core.recovery.resume_point import decide_after_process_death, process_death_failure
 from rung.engine.arguments import check_policy, check_ports, check_request, is_coroutine_function
@@ -25,18 +24,23 @@ from rung.engine.durable.step_reports import StepReports
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
 from rung.engine.loop.recovery_steps import recovery
-from rung.engine.loop.run import SYSTEM_CLOCK, RecoveryRun
-from rung.engine.recover import DEFAULT_LADDER, finish_run, run_attributes
+from rung.engine.loop.run import RecoveryRun
+from rung.engine.loop.run_factory import request_of, run_attributes
+from rung.engine.loop.run_to_end import finish_run
+from rung.engine.ports.clock import SYSTEM_CLOCK
+from rung.engine.recover import DEFAULT_LADDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
+    from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
     from rung.engine.loop.moves import Reply
-    from rung.engine.ports import EventLog, Listener, ResultValidator, RungHandler
-    from rung.engine.recover import Ports
+    from rung.engine.ports.journal import EventLog
+    from rung.engine.ports.recovery import Listener, ResultValidator, RungHandler
+    from rung.engine.recovery_arguments import Ports
 
 
 class Workflow(Protocol):
@@ -98,17 +102,17 @@ async def recover(
     }
     request, policy = checked(request, policy, ports)
     driver = _WorkflowDriver(workflow)
-    run = WorkflowRun()
     attributes = run_attributes(
         policy,
         {**ports, "clock": driver, "jitter": workflow.random, "ask": driver.ask if attended else None},
         idempotent=request.idempotent,
     )
-    run.__dict__.update(attributes)
+    run = WorkflowRun.create(attributes)
     # What a journal holds and the name of the process differ on a replay: neither may decide.
     run.interventions = run.remedies = run.statistics = run.history = None
     run.terms = run.terms._replace(session=workflow.id if journal is not None else "")
     run.is_async = True
+    run.is_logged = False  # a replay would log everything again; the engine has a history of its own
     run.open(request, workflow.now(), workflow.id)
     await driver.drive(run)
     return finish_run(run)
@@ -119,8 +123,8 @@ def checked(request: Request | str, policy: Policy | str, ports: Mapping[str, An
     check_request(request)
     check_policy(policy)
     check_ports(ports, blocking=False)
-    request = Request(prompt=request) if isinstance(request, str) else request
-    return request, make_policy(policy) if isinstance(policy, str) else policy
+    policy = make_policy(policy) if isinstance(policy, str) else policy
+    return request_of(request, policy) if isinstance(request, str) else request, policy
 
 
 class RecordedFailureError(AttemptError):

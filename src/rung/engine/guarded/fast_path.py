@@ -19,7 +19,7 @@ from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.policy.budget import RetryBudget
 from rung.engine.arguments import refuse_coroutine
 from rung.engine.loop.run import CURRENT
-from rung.engine.ports import EPOCH
+from rung.engine.ports.clock import EPOCH
 from rung.engine.timeouts.attempt_reports import CURRENT_REPORTS, AttemptReports, any_since, collect
 from rung.engine.timeouts.sync_timeout import (
     WATCHDOG,

@@ -14,15 +14,17 @@ from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
 from rung.core.recovery.circuit import breaker_verdict
-from rung.core.recovery.decide import attempt_limit
 from rung.core.recovery.first_retry import FirstRetryCache
+from rung.core.recovery.limits import attempt_limit
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.run import CURRENT, with_stack
-from rung.engine.ports import EPOCH
-from rung.engine.recover import attach_outcome
+from rung.engine.loop.run_to_end import attach_outcome
+from rung.engine.ports.clock import EPOCH
 from rung.engine.timeouts.attempt_reports import any_since
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rung.core.domain.failures import Failure
     from rung.engine.loop.run import RecoveryRun
 
@@ -50,6 +52,13 @@ class FirstRetries:
         self.retry_budget = run_class.retry_budget
         self.budget_seconds = run_class.policy.budget.seconds
         self.cache = FirstRetryCache(run_class.policy, run_class.terms)
+        self.log: ModuleType | None = None  # loaded at the first failure
+
+    def _load_log(self) -> ModuleType:
+        from rung.engine.loop import recovery_log
+
+        self.log = recovery_log
+        return recovery_log
 
     def decide(self, args: tuple[Any, ...], error: Exception, began: float) -> FirstRetry | None:
         """Return the retry after a first failure, or None if the engine must handle the failure.
@@ -70,6 +79,8 @@ class FirstRetries:
         self.breaker.record(None, began, now, breaker_verdict(failure))
         if budget is not None:
             budget.charge()
+        log = self.log or self._load_log()
+        log.log_first_retry(run.log_name, failure, decision, now, run.terms.rungs)
         return FirstRetry(with_stack(failure, error), began, now, deadline, decision)
 
     def seconds(self, retry: FirstRetry, began: float) -> float | None:
@@ -78,9 +89,12 @@ class FirstRetries:
             return 0.0
         return attempt_limit(self.run_class.policy, retry.deadline, began)
 
-    def record_success(self, began: float) -> None:
+    def record_success(self, retry: FirstRetry, began: float) -> None:
         """Record a successful retry."""
-        self.breaker.record(None, began, EPOCH + monotonic(), _GOOD)
+        now = EPOCH + monotonic()
+        self.breaker.record(None, began, now, _GOOD)
+        log = self.log or self._load_log()
+        log.log_recovered(self.run_class.log_name, 2, now - retry.began)
 
     def open_run(self, retry: FirstRetry, began: float) -> RecoveryRun:
         """Return a run with the events of the first failure and of the decision, for an attempt that began then."""

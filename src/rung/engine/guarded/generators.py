@@ -11,6 +11,7 @@ from rung.engine.guarded.fast_path import as_attempt
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
+    from rung.engine.guarded.followed_policy import FollowedPolicy
     from rung.engine.guarded.guard import GuardedFunction
 
 
@@ -57,7 +58,7 @@ class GuardedStream:
             self.exhausted = True
 
 
-def wrap_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+def wrap_generator(function: Callable[..., Any], guard: GuardedFunction | FollowedPolicy) -> Callable[..., Any]:
     """Wrap a generator function."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -93,7 +94,7 @@ def wrap_generator(function: Callable[..., Any], guard: GuardedFunction) -> Call
     return wrapper
 
 
-def wrap_async_generator(function: Callable[..., Any], guard: GuardedFunction) -> Callable[..., Any]:
+def wrap_async_generator(function: Callable[..., Any], guard: GuardedFunction | FollowedPolicy) -> Callable[..., Any]:
     """Wrap an async generator function."""
 
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:

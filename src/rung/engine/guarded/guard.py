@@ -19,11 +19,17 @@ from rung.core.policy.breaker import Breaker, BreakerSettings
 from rung.core.policy.parser import policy as make_policy
 from rung.core.policy.policy import Policy
 from rung.engine.arguments import check_ports
-from rung.engine.guarded import fast_path, generators
+from rung.engine.default_journal import default_journal, has_default_journal
+from rung.engine.guarded import fast_path, followed_policy, generators
 from rung.engine.guarded.first_retry import FirstRetries
+from rung.engine.guarded.followed_policy import FollowedPolicy
+from rung.engine.guarded.request_parameter import check_models
 from rung.engine.loop.run import RecoveryRun
-from rung.engine.ports import EPOCH, JournalPorts
-from rung.engine.recover import arun_to_end, count_call, finish_run, run_attributes, run_to_end
+from rung.engine.loop.run_factory import count_call, run_attributes
+from rung.engine.loop.run_to_end import arun_to_end, finish_run, run_to_end
+from rung.engine.ports.clock import EPOCH
+from rung.engine.ports.journal import JournalPorts, StoredPolicies
+from rung.engine.recover import work_name
 from rung.engine.timeouts.sync_timeout import call_with_timeout
 
 if TYPE_CHECKING:
@@ -31,11 +37,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from rung.engine.guarded.first_retry import FirstRetry
-    from rung.engine.ports import LazyEventLog
-    from rung.engine.recover import Ports
+    from rung.engine.ports.journal import LazyEventLog
+    from rung.engine.recovery_arguments import Ports
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _NO_REQUEST: Final = (None,)  # the argument of an attempt that calls the function with its own arguments
+DEFAULT_LADDER: Final = "call"
+_STORED_POLICY: Final = object()  # the default: the policy of the journal's project
 _TARGET_TYPES: Final = "a function, a policy or the name of a ladder"
 
 
@@ -51,6 +59,10 @@ class GuardedFunction:
         attributes = run_attributes(policy, {**ports, "key": key}, idempotent=idempotent)
         breakers = attributes.pop("breakers")  # None: no circuit is ever opened
         attributes["breaker"] = Breaker(BreakerSettings(enabled=False)) if breakers is None else breakers.get(key)
+        attributes["log_name"], attributes["raises"] = ports.get("key") or work_name(function), True
+        self.may_use_default_journal = "journal" not in ports
+        if self.may_use_default_journal:
+            attributes["before_failure"] = use_default_journal
         attributes["lazy_log"] = JournalPorts.of(ports.get("journal")).lazy_log
         for port in ("jitter", "check", "operator", "breaker_key", "investigate"):
             if attributes.get(port) is not None:
@@ -73,11 +85,18 @@ class GuardedFunction:
     def open_run(self, args: tuple[Any, ...], began: float | None) -> RecoveryRun:
         """Open a run for one call."""
         run = self.run_class()
+        if run.listeners and self._is_recorded:  # they are told of events before the first failure
+            use_default_journal(run)
         request = args[0] if args and isinstance(args[0], Request) else None
         if request is not None and run.session is not None and began is None:
             request = run.session.first_request(request)
         run.open(request, began or run.clock.now())
         return run
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether a failing call is recorded in the journal that the environment names."""
+        return self.may_use_default_journal and has_default_journal()
 
     def recover_call(
         self,
@@ -87,7 +106,7 @@ class GuardedFunction:
         began: float | None = None,
     ) -> Any:
         """Run a call with recovery, from its start or from its first failure. Return its value or raise its last error."""
-        if failed is not None and began is not None and self.first_retries is not None:
+        if failed is not None and began is not None and self.first_retries is not None and not self._is_recorded:
             retry = self.first_retries.decide(args, failed, began)
             if retry is not None:
                 del failed  # if it is raised again, its traceback references this frame: a reference cycle
@@ -109,7 +128,7 @@ class GuardedFunction:
             seconds = retries.seconds(retry, began)
             if seconds is None or seconds > 0:
                 value = call_with_timeout(attempt, _NO_REQUEST, seconds)
-                retries.record_success(began)
+                retries.record_success(retry, began)
                 return value
         except Exception as error:
             failed = error
@@ -129,7 +148,7 @@ class GuardedFunction:
         began: float | None = None,
     ) -> Any:
         """Run a call with recovery, awaiting."""
-        if failed is not None and began is not None and self.first_retries is not None:
+        if failed is not None and began is not None and self.first_retries is not None and not self._is_recorded:
             retry = self.first_retries.decide(args, failed, began)
             if retry is not None:
                 del failed  # a reference cycle, as above
@@ -153,7 +172,7 @@ class GuardedFunction:
             seconds = retries.seconds(retry, began)
             if seconds is None or seconds > 0:
                 value = await await_with_timeout(attempt(None), seconds)
-                retries.record_success(began)
+                retries.record_success(retry, began)
                 return value
         except Exception as error:
             failed = error
@@ -167,29 +186,105 @@ class GuardedFunction:
 
 
 @overload
-def guarded(target: F) -> F: ...
+def guarded(target: F, *, idempotent: bool = False, **ports: Unpack[Ports]) -> F: ...
 @overload
-def guarded(target: Policy | str = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Callable[[F], F]: ...
-def guarded(target: Any = "call", *, idempotent: bool = False, **ports: Unpack[Ports]) -> Any:
-    """Add recovery to a function, coroutine function or (async) generator function.
+def guarded(target: Policy | str = ..., *, idempotent: bool = False, **ports: Unpack[Ports]) -> Callable[[F], F]: ...
+def guarded(target: Any = _STORED_POLICY, *, idempotent: bool = False, **ports: Unpack[Ports]) -> Any:
+    """Add recovery to a function, coroutine function or (async) generator function, which keeps its signature.
 
-    Use it bare, or with a policy (or the name of a ladder) and any of `Ports`. A generator is restarted only while it
-    has yielded nothing; with `idempotent=True` also later, and the items that the caller already has are skipped.
+    Use it bare (`@rung.guarded`), or with a policy and keyword arguments (`@rung.guarded("call", check=check)`). If recovery
+    fails, the last error is raised, with the recovery path as notes (`__notes__`). A function whose first parameter is a
+    `rung.Request` gets changed requests and uses the whole ladder. Any other call is only repeated. A call that succeeds at
+    once costs less than a microsecond. Failures are logged to the logger `rung`.
+
+    Args:
+        target: The function, or else the policy: a `rung.Policy`, or the name of a ladder. Default: the policy of the journal's
+            project, as set in the service or in rung.toml; the ladder `call` unless they name one, or without a journal.
+        idempotent: Whether a generator may be restarted after it has yielded items; the items that the caller already has are
+            skipped. Default: False, it is restarted only before its first item.
+        journal: Journal that records each event before the engine acts on it, from `rung.journal(PATH)`. Default: the one that
+            the environment variable `RUNG_JOURNAL` names, else none; None: none.
+        check: Function that validates each result: `check(value)`. It returns None or True for a good result, else False, a
+            text, evidence, a failure or a verdict. A check that raises accepts nothing. Default: every result is good.
+        ask: Function that answers questions: `ask(question, incident)` returns the id of an option, or None if nobody
+            answers. Default: none; the recovery is unattended, and a question ends it as `blocked`.
+        listeners: Functions that are called with each event: `listener(event, incident)`. See `rung.print_events`.
+            Default: none. Their errors are recorded and ignored.
+        session: `rung.Session` that carries the model and the tries of session rungs from call to call. Default: none.
+        rung_handlers: Functions that make a rung's new request, by action: `{"replan": plan, "compact": shrink}`, each called
+            with the request and the incident. Default: Rung's own prompts.
+        investigate: Function that finds the root cause before a new plan or a handover: `investigate(request, incident)`
+            returns a text. Default: none.
+        checkpoint: Object that saves and restores the state of the work (`take`, `restore`). Default: none.
+        notes: Notes of the project: read before the run and for new plans, added to at its end. Default: none.
+        key: Name of the circuit breaker, or a function of the request that returns it. Default: the module and name of the function.
+        breakers: `rung.BreakerRegistry` with the circuit breakers. Default: the one of the process; None: no breaker.
+        retry_budget: `rung.RetryBudget` that limits the retries of all calls together. Default: the one of the process;
+            None: no limit.
+        service_waits: Object that lets the calls that wait for a failing service share its probes. Default: each call sends
+            its own.
+        on_park: Function that is called with the incident when it is parked until a limit reopens. Default: none.
+        incident_id: Id of the incident. Default: a new one.
+        intervention: What a person asks of the first attempt, such as another model. The incident keeps the request as it was
+            given. Default: nothing.
+        clock: Source of time, such as `rung.testing.FakeClock()` in tests. Default: the system's clock.
+        jitter: Function that returns a random number from 0 to 1, for tests. Default: `random.random`.
+
+    Returns:
+        The function with recovery, or a decorator that adds it.
+
+    Raises:
+        ConfigError: The target is neither a function nor a policy, the name of the ladder is unknown, or the policy lists
+            models or agents and the function takes no `rung.Request` that could carry them.
+        TypeError: An argument has the wrong type, or its name is unknown.
+
+    Example:
+        >>> import rung
+        >>> answers = iter([ConnectionResetError("reset by peer"), "hello"])
+        >>> @rung.guarded(rung.policy("call", backoff={"base": 0.01}))
+        ... def fetch() -> str:
+        ...     answer = next(answers)
+        ...     if isinstance(answer, Exception):
+        ...         raise answer
+        ...     return answer
+        >>> fetch()
+        'hello'
     """
-    if inspect.isroutine(target):
-        return _wrap(target, make_policy("call"), ports, idempotent=idempotent)
+    if _is_function(target):
+        return _wrap(target, None, ports, idempotent=idempotent)
+    if target is _STORED_POLICY:
+        return lambda function: _wrap(function, None, ports, idempotent=idempotent)
     policy = make_policy(target) if isinstance(target, str) else target
     if not isinstance(policy, Policy):
         raise ConfigError("guarded", target, _TARGET_TYPES)
     return lambda function: _wrap(function, policy, ports, idempotent=idempotent)
 
 
-def _wrap(function: Any, policy: Policy, ports: Ports, *, idempotent: bool) -> Any:
+def use_default_journal(run: RecoveryRun) -> None:
+    """Record the run of one call in the journal that the environment names, if it names one. Called before a failure."""
+    if run.journal is None:
+        journal = JournalPorts.of(default_journal())
+        if journal.log is not None:
+            run.use_journal(journal)
+
+
+def _wrap(function: Any, policy: Policy | None, ports: Ports, *, idempotent: bool) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_wrap(function.__func__, policy, ports, idempotent=idempotent))
-    if not inspect.isroutine(function):
+    if not _is_function(function):
         raise ConfigError("guarded", function, _TARGET_TYPES)
-    guard = GuardedFunction(function, policy, ports, idempotent=idempotent)
+    if policy is not None:
+        check_models(function, policy)
+    journal: object = ports.get("journal")
+    if policy is None and isinstance(journal, StoredPolicies):
+        followed = FollowedPolicy(
+            function,
+            lambda stored: GuardedFunction(function, stored, ports, idempotent=idempotent),
+            journal,
+            DEFAULT_LADDER,
+        )
+        return functools.update_wrapper(followed_policy.wrap(function, followed), function)
+    guard = GuardedFunction(function, policy or make_policy(DEFAULT_LADDER), ports, idempotent=idempotent)
     if inspect.isasyncgenfunction(function):
         wrapper = generators.wrap_async_generator(function, guard)
     elif inspect.isgeneratorfunction(function):
@@ -234,6 +329,10 @@ async def _arecover(run: RecoveryRun, call: Callable[..., Any], failed: Exceptio
 def _value_or_raise(run: RecoveryRun) -> Any:
     """Return the value, or raise the last error with the recovery path as notes."""
     if run.incident.status in SUCCESS_STATUSES:
+        if run.policy.budget.dollars is not None:
+            from rung.engine.loop.recovery_log import warn_unheard_costs
+
+            warn_unheard_costs(run)
         return run.value
     outcome = finish_run(run)
     if outcome.error is None:
@@ -242,3 +341,8 @@ def _value_or_raise(run: RecoveryRun) -> Any:
         raise annotate(outcome.error, replace(outcome, error=None))
     finally:
         del outcome  # the error's traceback references this frame: a reference cycle
+
+
+def _is_function(target: Any) -> bool:
+    """Return whether the target can be guarded. From Python 3.14 on, `isroutine` also holds for partial objects."""
+    return inspect.isroutine(target) and not isinstance(target, functools.partial)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rung.core.domain import events as ev
-from rung.core.recovery.decide import seconds_left
+from rung.core.recovery.limits import seconds_left
 from rung.engine.loop.moves import CallPort
 
 if TYPE_CHECKING:

@@ -1,18 +1,18 @@
-"""Hooks of an attempt run beside it: outside its time limit, and also after it has timed out or was stopped."""
+"""Hooks of an attempt. They run outside its time limit, and also after it has timed out or was stopped."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rung.engine.loop.moves import CallPort
+from rung.engine.loop.moves import CallPort, call_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from rung.engine.loop.moves import Move, Reply, Steps
     from rung.engine.loop.run import RecoveryRun
-    from rung.engine.ports import AttemptHooks
+    from rung.engine.ports.recovery import AttemptHooks
 
 MAX_STOP_SECONDS: Final = 10.0  # for the hooks after an attempt that was stopped
 
@@ -39,9 +39,7 @@ def after_attempt(run: RecoveryRun, hooks: AttemptHooks, error: Exception | None
     """Run the hooks after an attempt, however it ended."""
     if run.is_hooked:
         run.is_hooked = False
-        _, crash = yield CallPort(hooks.after_attempt, (run.incident.request, error))
-        if crash is not None:
-            run.record_crash("attempt hooks", crash)
+        yield from call_port(run, "attempt hooks", hooks.after_attempt, run.incident.request, error)
 
 
 def after_stop(run: RecoveryRun, error: BaseException) -> None:

@@ -10,7 +10,18 @@ from rung.core.policy.budget import RetryBudget
 
 
 class BreakerRegistry:
-    """Circuit breakers by key, created on first use. Above `max_keys` the oldest one is forgotten (None: never)."""
+    """Circuit breakers by key, created on first use.
+
+    Args:
+        settings: Settings of each breaker. Default: `rung.BreakerSettings()`.
+        max_keys: Number of breakers above which the oldest one is forgotten. Default: None, never.
+
+    Example:
+        >>> import rung
+        >>> breakers = rung.BreakerRegistry(rung.BreakerSettings(minimum=10, pause=5))
+        >>> rung.recover_sync(lambda request: "done", "go", breakers=breakers, key="search").ok
+        True
+    """
 
     def __init__(self, settings: BreakerSettings | None = None, max_keys: int | None = None) -> None:
         self.settings = settings or BreakerSettings()
@@ -18,7 +29,11 @@ class BreakerRegistry:
         self._by_key: dict[str, Breaker] = {}
 
     def get(self, key: str) -> Breaker:
-        """Return the breaker for this key."""
+        """Return the breaker for this key, a new one if there is none.
+
+        Args:
+            key: Name of the service, model or function.
+        """
         breaker = self._by_key.get(key)
         if breaker is not None:
             return breaker

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.domain import events as ev
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
-from rung.engine.loop.moves import CallPort
+from rung.engine.loop.moves import call_port
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
     from rung.engine.loop.moves import Move, Reply, Steps
     from rung.engine.loop.run import RecoveryRun
-    from rung.engine.ports import Notes
+    from rung.engine.ports.recovery import Notes
 
 _NOTED_ACTIONS: Final = frozenset({Action.INVESTIGATE, Action.REPLAN, *HANDOVER_ACTIONS})
 
@@ -44,7 +44,5 @@ def noted(
 
 
 def _read(run: RecoveryRun, notes: Notes, failure: Failure | None) -> Generator[Move, Reply, str]:
-    text, error = yield CallPort(notes.read, (failure,))
-    if error is not None:
-        run.record_crash("notes", error)
+    text, _ = yield from call_port(run, "notes", notes.read, failure)
     return str(text or "")

@@ -7,36 +7,39 @@ neither has rules of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
-from rung.core.recovery.decide import seconds_left
+from rung.core.recovery.limits import seconds_left
+from rung.core.recovery.target_compaction import stays_with_target
 from rung.core.recovery.written_answer import answers
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.abandoned_approach import abandon_approach
 from rung.engine.loop.attempt_hooks import after_attempt, before_attempt
-from rung.engine.loop.moves import ATTEMPT, CallPort, Wait
+from rung.engine.loop.event_publishing import await_persisted, persist_and_notify, publish
+from rung.engine.loop.interruptible_wait import (
+    take_intervention,
+    take_last_intervention,
+    wait_before_attempt,
+    wait_before_repeat,
+    wait_interruptible,
+)
+from rung.engine.loop.moves import ATTEMPT, CallPort, call_port
 from rung.engine.loop.project_notes import note_first_request, noted
-from rung.engine.ports import ServiceWait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Generator
 
     from rung.core.domain.failures import Evidence, Failure
-    from rung.core.recovery.interventions import Intervention
     from rung.engine.loop.moves import Move, Reply, Steps
     from rung.engine.loop.run import RecoveryRun
-    from rung.engine.ports import EventLog, ResultValidator, ServiceWaits
+    from rung.engine.ports.recovery import ResultValidator
 
 # Actions that may change the work extensively: a checkpoint is taken before them.
 _CHECKPOINTED: Final = frozenset({Action.REPLAN, Action.RESPAWN, Action.RESTRUCTURE, Action.FALLBACK, Action.ESCALATE})
-INTERVENTION_POLL_SECONDS: Final = 0.5  # interval at which a waiting recovery polls for an intervention
-PARKED_POLL_SECONDS: Final = 2.0  # work may be parked for days
-SERVICE_POLL_SECONDS: Final = 2.0  # thousands of calls may wait for a service
 
 
 def recovery(
@@ -47,10 +50,12 @@ def recovery(
         if run.notes is not None:
             yield from note_first_request(run, run.notes)
         if run.has_observers:
-            yield from _persist_and_notify(run)
-        over = (yield from _wait_before_attempt(run, wait)) if wait > 0 or _is_parked(run) else False
+            yield from persist_and_notify(run)
+        over = (
+            (yield from wait_before_attempt(run, wait)) if wait > 0 or run.incident.parked_until is not None else False
+        )
         if run.intervention is not None and not over:  # a person asks for this run
-            over = bool((yield from _take_intervention(run)))
+            over = bool((yield from take_intervention(run)))
         while not over:
             if failure is None or decision is None:
                 failure = yield from _attempt(run)
@@ -58,14 +63,14 @@ def recovery(
                     break
                 decision = run.decide(failure)
             if run.has_observers:
-                yield from _persist_and_notify(run)
+                yield from persist_and_notify(run)
             if isinstance(decision, ev.Repeat):
-                over = yield from _wait_before_repeat(run, decision)
+                over = yield from wait_before_repeat(run, decision)
                 decision = None
             else:
                 over, decision = yield from _act(run, failure, decision)
         if run.has_observers:
-            yield from _persist_and_notify(run, final=True)
+            yield from persist_and_notify(run, final=True)
     except BaseException as error:
         # Closed by its driver, or interrupted by Ctrl-C in here: record the end in either case.
         run.record_cancelled(
@@ -81,24 +86,26 @@ def _act(
 
     Return whether the incident is closed, and the next decision. If neither, the next step is an attempt.
     """
-    yield from _roll_back(run)
+    yield from _roll_back(run, decision)
     if isinstance(decision, ev.Finish):
-        run.close(decision)
-        return True, None
+        closes = yield from take_last_intervention(run)
+        if closes is None:
+            run.close(decision)
+        return closes is not False, None
     if isinstance(decision, ev.Ask):
         chosen = yield from _ask(run, decision)
         return False, run.decide(failure) if chosen is None else chosen
     assert not isinstance(decision, ev.Repeat)  # noqa: S101  # the caller handles retries
     if not (yield from _make_request(run, decision, failure)):
         return False, run.decide(failure)
-    yield from _publish(run)  # the wait may be long, and a planner's request cannot be made again
-    over = yield from _wait_interruptible(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
+    yield from publish(run)  # the wait may be long, and a planner's request cannot be made again
+    over = yield from wait_interruptible(run, decision.wait if isinstance(decision, ev.Change) else 0.0)
     return over, None
 
 
 def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     """Make and validate one attempt. Return its failure, or None if its result is good."""
-    yield from _publish(run)
+    yield from publish(run)
     refusal = run.admit()
     if refusal is not None:
         return run.record_error(refusal)
@@ -110,13 +117,13 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
     if seconds is not None and seconds <= 0:
         return run.record_error(run.deadline_error())
     if run.pending_append is not None:
-        yield from _await_persisted(run)
+        yield from await_persisted(run)
     run.watch_progress()
     if run.attempt_recorder is not None:
-        yield from _call(run, "journal", run.attempt_recorder.attempt_started)
+        yield from call_port(run, "journal", run.attempt_recorder.attempt_started)
     value, error = yield ATTEMPT
     if run.attempt_recorder is not None:  # outside the attempt: no time limit interrupts the write
-        yield from _call(run, "journal", run.attempt_recorder.attempt_finished, value, error)
+        yield from call_port(run, "journal", run.attempt_recorder.attempt_finished, value, error)
     if hooks is not None:
         yield from after_attempt(run, hooks, error)
     if error is not None:
@@ -153,99 +160,10 @@ def _limited(run: RecoveryRun, function: Callable[..., Any], *arguments: Any) ->
     return CallPort(function, arguments, seconds_left(run.incident, run.policy, run.clock.now()))
 
 
-def _wait_before_repeat(run: RecoveryRun, decision: ev.Repeat) -> Generator[Move, Reply, bool]:
-    """Wait before the request is repeated. Return True if an intervention of an operator closes the incident."""
-    if decision.until is not None and not decision.parked and run.service_waits is not None:
-        return (yield from _wait_for_service(run, run.service_waits, decision.wait, decision.until))
-    if decision.wait > 0 or run.interventions is not None:
-        return (yield from _wait_before_attempt(run, decision.wait))
-    return False
-
-
-def _wait_for_service(
-    run: RecoveryRun, waits: ServiceWaits, seconds: float, until: float
-) -> Generator[Move, Reply, bool]:
-    """Wait for a failing service together with other calls, or until an operator intervenes."""
-    now = run.clock.now()
-    waiting = ServiceWait(run.select_breaker(), now, now + seconds, until, run.incident.opened_at)
-    while True:
-        closes = yield from _take_intervention(run)
-        if closes is not None:
-            return closes
-        is_ready, _ = yield from _call(run, "service_waits", waits.wait, waiting, SERVICE_POLL_SECONDS)
-        if is_ready is not False:  # a failed port does not keep the call from its attempt
-            return False
-
-
-def _is_parked(run: RecoveryRun) -> bool:
-    return run.incident.parked_until is not None
-
-
-def _wait_before_attempt(run: RecoveryRun, seconds: float) -> Generator[Move, Reply, bool]:
-    """Wait before a repeated attempt, and record that parked work is taken up. Return True if the incident is closed."""
-    is_parked = _is_parked(run)
-    if is_parked and seconds > 0 and run.on_park is not None:
-        yield from _call(run, "on_park", run.on_park, run.incident)
-    over = yield from _wait_interruptible(run, seconds, PARKED_POLL_SECONDS if is_parked else INTERVENTION_POLL_SECONDS)
-    if is_parked and not over:
-        run.append(ev.Unparked(run.clock.now()))
-    return over
-
-
-def _wait_interruptible(
-    run: RecoveryRun, seconds: float, poll_seconds: float = INTERVENTION_POLL_SECONDS
-) -> Generator[Move, Reply, bool]:
-    """Wait for `seconds`, or until an operator intervenes. Return True if the intervention closes the incident."""
-    if run.interventions is None:
-        if seconds > 0:
-            yield Wait(seconds)
-        return False
-    until = run.clock.now() + seconds
-    while True:
-        closes = yield from _take_intervention(run)
-        if closes is not None:
-            return closes
-        left = until - run.clock.now()
-        if left <= 0:
-            return False
-        yield Wait(min(left, poll_seconds))
-
-
-def _take_intervention(run: RecoveryRun) -> Generator[Move, Reply, bool | None]:
-    """Apply a pending intervention of an operator. Return whether it closes the incident; None if there is none."""
-    intervention, run.intervention = run.intervention, None
-    if intervention is None and run.interventions is not None:
-        arguments = (run.interventions.intervention, run.incident.id)
-        intervention, _ = yield from _call(run, "interventions", *arguments)
-    if intervention is None:
-        return None
-    closes = _apply_intervention(run, intervention)
-    yield from _persist_and_notify(run)
-    return closes
-
-
-def _apply_intervention(run: RecoveryRun, intervention: Intervention) -> bool:
-    """Record and apply an intervention of an operator. Return True if it closes the incident."""
-    from rung.core.recovery.interventions import InterventionType
-
-    now, before = run.clock.now(), run.incident.request
-    run.append(ev.Ordered(now, intervention.action.value, intervention.by, intervention.model, intervention.prompt))
-    if intervention.action is InterventionType.CANCEL:
-        run.close(
-            ev.Finish(max(run.incident.rung, 0), ev.Status.PARTIAL, f"stopped by {intervention.by or 'a person'}")
-        )
-        return True
-    if before is not None:
-        after = intervention.apply_to(before)
-        if after != before:
-            run.append(ev.Changed(now, after, after.digest(), before.changed(after), "order"))
-    return False
-
-
-def _roll_back(run: RecoveryRun) -> Steps:
+def _roll_back(run: RecoveryRun, decision: ev.Decision) -> Steps:
     """Undo the previous rung, which has failed: restore the model and, if the rung says so, the checkpoint."""
     before = run.previous_decision
-    if before is None:
+    if before is None or stays_with_target(before, decision):
         return
     incident = run.incident
     if incident.first_request is not None and incident.handed_over:
@@ -253,7 +171,7 @@ def _roll_back(run: RecoveryRun) -> Steps:
     reference = incident.checkpoints.get(before.rung)
     if reference is None or not run.policy.ladder.rungs[before.rung].rollback or run.checkpoint is None:
         return
-    _, error = yield from _call(run, "checkpoint", run.checkpoint.restore, reference)
+    _, error = yield from call_port(run, "checkpoint", run.checkpoint.restore, reference)
     if error is None:
         run.append(ev.RolledBack(run.clock.now(), before.rung, reference))
 
@@ -317,10 +235,10 @@ def _take_checkpoint(run: RecoveryRun, rung: int, label: str) -> Steps:
     if run.checkpoint is None or not run.policy.checkpoints:
         return
     seconds = seconds_left(run.incident, run.policy, run.clock.now())
-    reference, error = yield from _call(run, "checkpoint", run.checkpoint.take, label, seconds=seconds)
+    reference, error = yield from call_port(run, "checkpoint", run.checkpoint.take, label, seconds=seconds)
     if error is None:
         run.append(ev.CheckpointTaken(run.clock.now(), rung, reference))
-        yield from _publish(run)  # a planner may run next
+        yield from publish(run)  # a planner may run next
 
 
 def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decision | None]:
@@ -328,75 +246,7 @@ def _ask(run: RecoveryRun, question: ev.Ask) -> Generator[Move, Reply, ev.Decisi
     assert run.operator is not None  # noqa: S101  # decide asks only if there is an operator
     deadline = run.incident.deadline
     seconds = None if deadline is None else max(0.0, deadline - run.clock.now())
-    answer, _ = yield from _call(run, "operator", run.operator, question, run.incident, seconds=seconds)
+    answer, _ = yield from call_port(run, "operator", run.operator, question, run.incident, seconds=seconds)
     if not answers(question, str(answer)):
         return run.append_decision(ev.Finish(question.rung, ev.Status.BLOCKED, f"nobody answered: {question.question}"))
     return run.record_answer(answer)
-
-
-def _publish(run: RecoveryRun) -> Steps:
-    """Persist what is recorded so far, and notify the listeners; nothing if all of it is published."""
-    if run.has_observers and run.published < len(run.log):
-        yield from _persist_and_notify(run)
-
-
-def _persist_and_notify(run: RecoveryRun, *, final: bool = False) -> Steps:
-    """Append new events to the journal, then notify the listeners. Done before every act.
-
-    No caller waits for the final events, so a journal may defer them.
-    """
-    first = run.published
-    new_events = run.drain()
-    if not new_events:
-        return
-    if final and run.lazy_log is not None:
-        yield from _call(run, "journal", run.lazy_log.append_final, run.incident.id, first, new_events)
-    elif run.journal is not None:
-        appended, _ = yield from _call(run, "journal", _append, run.journal, run.incident.id, first, new_events)
-        if isinstance(appended, _Pending):
-            run.pending_append = appended
-            if final and run.back_pressure is not None and run.back_pressure.is_behind:
-                yield from _call(run, "journal", _identity, appended.future)
-    run.notify(new_events)
-
-
-class _Pending(NamedTuple):
-    """Append that is still being written."""
-
-    future: Future[Any]
-
-
-def _append(journal: EventLog, incident: str, first: int, events: Sequence[ev.Event]) -> Any:
-    appended = journal.append(incident, first, events)
-    return _Pending(cast("Future[Any]", appended)) if hasattr(appended, "add_done_callback") else appended
-
-
-def _await_persisted(run: RecoveryRun) -> Steps:
-    """Wait until the decision is durable before acting on it. The write overlaps with the backoff before the attempt.
-
-    A first attempt follows no decision and does not wait.
-    """
-    pending, run.pending_append = run.pending_append, None
-    if pending is not None and run.incident.decision is not None and not _is_persisted(pending.future):
-        yield from _call(run, "journal", _identity, pending.future)
-
-
-def _is_persisted(future: Future[Any]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
-
-
-def _identity(future: Future[Any]) -> Future[Any]:
-    return future  # both drivers wait for a future that a port returns
-
-
-def _call(
-    run: RecoveryRun, what: str, function: Callable[..., Any], *arguments: Any, seconds: float | None = None
-) -> Generator[Move, Reply, Reply]:
-    """Call a port whose errors must not end the recovery: an error is recorded and returned in the reply."""
-    reply = yield CallPort(function, arguments, seconds)
-    error = reply[1]
-    if isinstance(error, AttemptTimeout) and seconds is not None:
-        error = AttemptTimeout(error.seconds, left_behind=error.left_behind, what=what)
-    if error is not None:
-        run.record_crash(what, error)
-    return reply

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from contextvars import ContextVar
 from functools import partial
-from random import random
 from threading import get_ident
 from time import monotonic
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rung.core.classify.failure_cache import classify_cached
@@ -20,52 +19,26 @@ from rung.core.recovery.circuit import breaker_verdict
 from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
-from rung.engine.ports import EPOCH, SystemClock
+from rung.engine.loop.journal_consultation import consult_journal
+from rung.engine.loop.run_attributes import NO_REPORTS, RunAttributes
+from rung.engine.ports.clock import EPOCH, SYSTEM_CLOCK
 from rung.engine.timeouts.attempt_reports import MAIN_THREAD_REPORTS, any_since, collect, listeners
 from rung.engine.timeouts.patience import Patience
 from rung.engine.timeouts.sync_timeout import MAIN_THREAD_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Self
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
-    from rung.core.policy.breaker import Breaker
-    from rung.core.policy.budget import RetryBudget
-    from rung.core.policy.policy import Policy
-    from rung.core.recovery.interventions import Intervention
-    from rung.engine.loop.process_state import BreakerRegistry
-    from rung.engine.ports import (
-        AttemptHistory,
-        AttemptHooks,
-        AttemptRecorder,
-        BackPressure,
-        Checkpoint,
-        Clock,
-        EventLog,
-        Interventions,
-        Investigator,
-        LazyEventLog,
-        Listener,
-        Notes,
-        Operator,
-        Remedies,
-        ResultValidator,
-        RungHandler,
-        RungStatistics,
-        ServiceWaits,
-    )
-    from rung.engine.session import Session
-
-SYSTEM_CLOCK: Final = SystemClock()
-NO_RUNG_HANDLERS: Final[Mapping[str, RungHandler]] = MappingProxyType({})
+    from rung.engine.ports.journal import JournalPorts
 
 D = TypeVar("D", bound=ev.Decision)
 _CLOSED: Final = CircuitState.CLOSED
 _GOOD: Final = CallVerdict.GOOD
 _NEUTRAL: Final = CallVerdict.NEUTRAL
-_NEVER: Final = float("inf")
 SUSPEND: Final = "suspend"  # action of the event `ordered` of a durable run that was stopped from outside
 # Frequent events are created without the constructor of their class, which costs three times as much.
 _event: Final = tuple.__new__
@@ -73,67 +46,33 @@ _event: Final = tuple.__new__
 CURRENT: ContextVar[RecoveryRun | None] = ContextVar("rung_run", default=None)
 
 
-class RecoveryRun:
-    """One running recovery.
+class RecoveryRun(RunAttributes):
+    """One running recovery."""
 
-    Ports and policy are class attributes: each guarded function has a subclass with its own values, so that starting
-    a run creates only its incident and its event log.
-    """
-
-    policy: Policy
-    terms: ev.IncidentContext
-    clock: Clock = SYSTEM_CLOCK
-    jitter: Callable[[], float] = staticmethod(random)
-    listeners: Sequence[Listener] = ()
-    journal: EventLog | None = None
-    lazy_log: LazyEventLog | None = None
-    back_pressure: BackPressure | None = None
-    interventions: Interventions | None = None
-    remedies: Remedies | None = None
-    statistics: RungStatistics | None = None
-    history: AttemptHistory | None = None
-    has_observers: bool = False  # there is a journal or a listener to publish to
-    operator: Operator | None = None
-    check: ResultValidator | None = None
-    checkpoint: Checkpoint | None = None
-    rung_handlers: Mapping[str, RungHandler] = NO_RUNG_HANDLERS
-    breakers: BreakerRegistry | None = None
-    breaker: Breaker | None = None  # of the running attempt
-    breaker_key: str | Callable[[Request | None], str] = ""  # empty: one breaker for each model
-    retry_budget: RetryBudget | None = None
-    session: Session | None = None
-    attempt_recorder: AttemptRecorder | None = None  # set for durable runs
-    stays_open: bool = False  # a run that is stopped can be resumed later
-    attempt_hooks: AttemptHooks | None = None
-    on_park: Callable[[Incident], object] | None = None
-    notes: Notes | None = None
-    investigate: Investigator | None = None
-    service_waits: ServiceWaits | None = None
-    is_hooked: bool = False  # the hooks before the running attempt have run, those after it have not
-
-    parent: RecoveryRun | None = None
-    value: Any = None
-    error: Exception | None = None
-    permit: Permit | None = None
-    previous_decision: ev.Decision | None = None  # the decision before the active one
-    began: float = 0.0
-    seconds: float | None = None  # time limit of the running attempt
-    patience: Patience | None = None  # with the running attempt, by the history of similar ones
-    attempt_made: bool = True
-    is_async: bool = False  # the attempts are coroutines
-    reports_since: float = _NEVER  # reports without a run since this time may belong to the running attempt
-    attempt_dollars: float = 0.0  # dollars the running attempt has reported
-    reported_dollars: float = 0.0  # dollars that the enclosing calls have received already
-    earlier_dollars: float = 0.0  # dollars of earlier processes of this run: the enclosing runs received them then
-    has_visible_effects: bool = False  # the running attempt has reported output or a side effect
-    published: int = 0
-    pending_append: Any = None  # append that is still being written
-    last_append: Any = None  # append of the cancellation, still being written
-    intervention: Intervention | None = None  # received from an operator, not applied yet
+    parent: RecoveryRun | None = None  # the enclosing one
 
     def __init__(self) -> None:
         self.incident = Incident()
         self.log: list[ev.Event] = []
+
+    @classmethod
+    def create(cls, attributes: Mapping[str, Any]) -> Self:
+        """Create a run with its own policy and ports, by the names of the class attributes."""
+        run = cls()
+        run.__dict__.update(attributes)
+        return run
+
+    def use_journal(self, journal: JournalPorts) -> None:
+        """Record this run, whose events are not published yet, in a journal that was opened after its creation."""
+        self.terms = terms = self.terms._replace(
+            project=journal.project, session=self.terms.session or INCIDENT_IDS.process_name
+        )
+        for name, port in journal.run_attributes().items():
+            setattr(self, name, port)
+        self.lazy_log, self.has_observers = journal.lazy_log, True
+        if self.log and isinstance(self.log[0], ev.Opened):
+            self.log[0] = self.log[0]._replace(terms=terms)
+            self.incident.terms = terms
 
     def open(self, request: Request | None, now: float, name: str = "") -> None:
         """Open the incident, within the deadline and the dollar cap of the enclosing one."""
@@ -199,7 +138,7 @@ class RecoveryRun:
         self.began = now = self.clock.now()
         self.attempt_dollars = 0.0
         self.has_visible_effects = False
-        self.reports_since = _NEVER if self.is_async or get_ident() != MAIN_THREAD_ID else EPOCH + monotonic()
+        self.reports_since = NO_REPORTS if self.is_async or get_ident() != MAIN_THREAD_ID else EPOCH + monotonic()
         self.attempt_made = True
         self.error = None
         key = self.select_breaker()
@@ -243,6 +182,13 @@ class RecoveryRun:
                 run.patience.note_progress()
             run = run.parent
 
+    def note_cost(self) -> None:
+        """Note that the running attempt has reported its cost, here and in the enclosing recoveries."""
+        run: RecoveryRun | None = self
+        while run is not None:
+            run.has_heard_cost = True
+            run = run.parent
+
     def deadline_error(self) -> AttemptTimeout:
         """Return the error of an attempt that is not made because the deadline has passed."""
         self.attempt_made = False
@@ -272,6 +218,8 @@ class RecoveryRun:
 
     def record_failure(self, failure: Failure) -> Failure:
         """Record a failed attempt, with the verdict for the circuit breaker."""
+        if self.before_failure is not None:
+            self.before_failure()
         now = self.clock.now()
         if self.breaker is not None and self.attempt_made:
             self.breaker.record(self.permit, self.began, now, breaker_verdict(failure))
@@ -285,50 +233,21 @@ class RecoveryRun:
     def decide(self, failure: Failure) -> ev.Decision:
         """Decide what to do about a failure, and append the decision."""
         if self.policy.learn.enabled:
-            self._consult_journal(failure)
+            consult_journal(self, failure)
         now = self.clock.now()
         if self.session is None:
-            return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
-        with self.session.lock:  # calls of one session in several threads: the session switches once
-            target = self.session.target_of(self.incident)
-            if target is not None:
-                self.append(ev.SessionSwitched(now, *target))
-            return self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+            decision = self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+        else:
+            with self.session.lock:  # calls of one session in several threads: the session switches once
+                target = self.session.target_of(self.incident)
+                if target is not None:
+                    self.append(ev.SessionSwitched(now, *target))
+                decision = self.append_decision(decide(self.incident, failure, self.policy, now, self.jitter()), now)
+        if self.is_logged:
+            from rung.engine.loop.recovery_log import log_decision  # imported at the first failure
 
-    def _consult_journal(self, failure: Failure) -> None:
-        """Record what the journal knows about this failure: the rung that fixed it before, and tries to leave out."""
-        if self.incident.decision is None:
-            self._suggest_remedy(failure)
-        if self.statistics is not None and failure.kind.value not in self.incident.learned:
-            self._learn(self.statistics, failure)
-
-    def _learn(self, statistics: RungStatistics, failure: Failure) -> None:
-        """Record which tries recorded outcomes leave out after failures of this kind."""
-        from rung.core.recovery.learned_skips import explores, learned_skips
-
-        policy, now, first = self.policy, self.clock.now(), self.incident.first_request
-        try:
-            counts = statistics.rung_counts(self.terms.project, self.terms.ladder, policy.learn.window, now)
-            skips = learned_skips(counts, policy, failure.kind, first.model if first is not None else "")
-        except Exception as error:  # a failing lookup must not prevent the recovery
-            self.record_crash("statistics", error)
-            return
-        if skips:
-            explored = explores(self.incident.id, policy.learn.explore)
-            self.append(ev.Learned(now, failure.kind.value, skips, explored))
-
-    def _suggest_remedy(self, failure: Failure) -> None:
-        """Look up the rung that resolved this failure before, and record it as a hint."""
-        if self.remedies is None:
-            return
-        try:
-            name = self.remedies.suggest_rung(self.terms.project, failure)
-        except Exception as error:  # a failing lookup must not prevent the recovery
-            self.record_crash("remedies", error)
-            return
-        if name is not None and name in self.terms.rungs:
-            rung = self.terms.rungs.index(name)
-            self.append(ev.Hinted(self.clock.now(), rung, f"{name} worked last time"))
+            log_decision(self, failure, decision, now)
+        return decision
 
     def append_decision(self, decision: D, now: float | None = None) -> D:
         """Append a decision. A scheduled retry is charged to the retry budget now, not when it runs."""
@@ -357,6 +276,10 @@ class RecoveryRun:
         self.error = None
         self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars)))
         self._propagate()
+        if self.incident.attempts > 1 and self.is_logged:
+            from rung.engine.loop.recovery_log import log_recovered
+
+            log_recovered(self.log_name, self.incident.attempts, now - self.incident.opened_at, self.incident)
 
     def whole_value(self, value: Any) -> Any:
         """Return the value of the last attempt with the truncated part before it, if the attempt continued one."""
@@ -366,8 +289,13 @@ class RecoveryRun:
 
     def close(self, decision: ev.Finish) -> None:
         """Close the incident without a success."""
-        self.append(ev.Closed(self.clock.now(), decision.status, decision.reason))
+        now = self.clock.now()
+        self.append(ev.Closed(now, decision.status, decision.reason))
         self._propagate()
+        if self.is_logged:
+            from rung.engine.loop.recovery_log import log_end
+
+            log_end(self, now)
 
     def record_cancelled(self, reason: str = "stopped from outside") -> None:
         """Record and publish a cancellation or Ctrl-C. `recover` waits for the append in `last_append`.
@@ -385,7 +313,7 @@ class RecoveryRun:
             self.breaker.record(self.permit, self.began, now, _NEUTRAL)
         first = self.published
         if self.stays_open:
-            self.append(ev.Ordered(now, SUSPEND, "its caller"))
+            self.append(ev.Ordered(now, SUSPEND, _stopped_by(sys.exc_info()[1])))
             new_events = self.drain()
             self.append(ev.Cancelled(now, reason))
             self.published = len(self.log)
@@ -399,6 +327,10 @@ class RecoveryRun:
             except Exception as error:  # the caller is being cancelled: do not delay it
                 self.record_crash("journal", error)
         self.notify([*new_events, self.log[-1]] if self.stays_open else new_events)
+        if self.is_logged and self.incident.failure is not None:
+            from rung.engine.loop.recovery_log import log_cancelled
+
+            log_cancelled(self, reason)
 
     def outcome(self) -> Outcome[Any]:
         """Build the outcome."""
@@ -409,7 +341,14 @@ class RecoveryRun:
             value=self.value,
             error=self.error,
             now=self.clock.now(),
+            provider=self._provider(),
         )
+
+    def _provider(self) -> str:
+        """Return the provider of the request's model, as the policy names it; empty if it does not."""
+        request = self.incident.request
+        model = None if request is None else self.policy.model(request.model)
+        return "" if model is None else model.provider
 
     def collect_reports(self) -> None:
         """Collect the reports that the last attempt made while there was no run."""
@@ -442,6 +381,15 @@ def with_stack(failure: Failure, error: BaseException) -> Failure:
 
     evidence = stack_trace.with_stack(failure.evidence, error)
     return failure if evidence is failure.evidence else failure._replace(evidence=evidence)
+
+
+def _stopped_by(error: BaseException | None) -> str:
+    """Return who stopped a run: a signal or another cause that the interrupt names, Ctrl-C, or else the caller."""
+    if isinstance(error, GeneratorExit):  # the driver closes its steps because of this
+        error = error.__context__
+    if not isinstance(error, KeyboardInterrupt):
+        return "its caller"
+    return str(error) or ("Ctrl-C" if type(error) is KeyboardInterrupt else "its caller")
 
 
 def _min_known(one: float | None, other: float | None) -> float | None:

@@ -39,6 +39,9 @@ MAIN_THREAD_ID: Final = threading.main_thread().ident
 WATCHDOG_POLL_SECONDS: Final = 5.0
 # Time for the `finally` blocks of an interrupted attempt, before it is interrupted again.
 RESIGNAL_SECONDS: Final = 1.0
+# An attempt that is overdue while it writes a log record is interrupted after the record, or after this time.
+LOG_GRACE_SECONDS: Final = 1.0
+_DEFERRED_SECONDS: Final = 0.005
 _NEVER: Final = float("inf")
 
 
@@ -117,7 +120,7 @@ class TimeoutWatchdog:
         """Let a deadline be what `current` returns, from now on."""
         self._moving[id(deadline)] = (deadline, current)
 
-    def settle(self, deadline: float) -> None:
+    def stop_moving(self, deadline: float) -> None:
         """Forget a deadline that moves."""
         self._moving.pop(id(deadline), None)
 
@@ -170,14 +173,20 @@ class TimeoutWatchdog:
     def _on_signal(self, number: int, frame: Any) -> None:
         now = monotonic()
         if _is_unwatching(frame):
-            self._resignal_at = 0.0  # signal again at once
-            self.wake_before(0.0)
+            self._signal_again(0.0)  # at once
         else:
             for depth, deadline in enumerate(self.deadlines):
-                if deadline <= now and self._moved(deadline) <= now:
-                    raise AttemptInterrupt(depth)
+                if deadline <= now and (end := self._moved(deadline)) <= now:
+                    if now - end > LOG_GRACE_SECONDS or not _is_logging(frame):
+                        raise AttemptInterrupt(depth)
+                    self._signal_again(now + _DEFERRED_SECONDS)
+                    break
         if self._previous_handler is not None:
             self._previous_handler(number, frame)
+
+    def _signal_again(self, at: float) -> None:
+        self._resignal_at = at
+        self.wake_before(0.0)
 
 
 WATCHDOG: Final = TimeoutWatchdog()
@@ -222,7 +231,7 @@ def call_with_timeout(
         raise
     finally:
         if patience is not None:
-            WATCHDOG.settle(deadline)
+            WATCHDOG.stop_moving(deadline)
 
 
 def limit_error(seconds: float | None, patience: Patience | None, *, left_behind: bool = False) -> AttemptTimeout:
@@ -253,6 +262,13 @@ def unwatch(deadline: float) -> int:
 def _is_unwatching(frame: Any) -> bool:
     """Return whether `unwatch` is running. An interrupt there would leave the attempt watched for ever."""
     while frame is not None and frame.f_code is not unwatch.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _is_logging(frame: Any) -> bool:
+    """Return whether a log record is being written. An interrupt there may leave the lock of a handler held for ever."""
+    while frame is not None and frame.f_globals.get("__name__") != "logging":
         frame = frame.f_back
     return frame is not None
 

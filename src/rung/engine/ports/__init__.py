@@ -1,0 +1,1 @@
+"""Ports of the engine: narrow protocols for everything it needs from outside."""
