@@ -11,7 +11,7 @@ from rung.core.crew.service_trouble import EX_TEMPFAIL, Trouble, hand_back_text
 from tests.crew.simulated import SimulatedProcesses, Worker, World
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from rung.crew.conductor import Conductor
@@ -48,6 +48,9 @@ class ServedWorker(Worker):
 
     def _work(self, table: CrewTable, claim: TaskLease) -> None:
         assert self.world is not None
+        if self.task_id in self.world.always_refused:
+            table.report_error(claim, OVERLOADED)
+            return
         outage = self.world.outage()
         if outage is None:
             super()._work(table, claim)
@@ -108,18 +111,19 @@ class OutageWorld(World):
         tasks: int = 8,
         workers: int = 8,
         steps: tuple[int, int] = (20, 60),  # of a worker, at least and at most
+        always_refused: Collection[str] = (),  # tasks that meet trouble when the service has none
     ) -> None:
-        self.refusals, self.workers, self.steps = 0, workers, steps
+        self.refusals, self.workers, self.steps, self.always_refused = 0, workers, steps, always_refused
         super().__init__(place, seed, stormy=False, tasks=tasks)
         for row in self.table.tasks():
             self.table.update_columns(row.task_id, depends_on=[])
         self.outages = [Outage(self.now + begin, self.now + end, limit) for begin, end, limit in outages]
         self.served = ServedProcesses(self)
         self.processes = self.served
-        self.conductor = self._conductor()
+        self.conductor = self.new_conductor()
 
-    def _conductor(self) -> Conductor:
-        conductor = super()._conductor()
+    def new_conductor(self) -> Conductor:
+        conductor = super().new_conductor()
         conductor.crew.settings = replace(conductor.crew.settings, workers=self.workers, limits=DEFAULT_LIMITS)
         conductor.crew.jitter = self.rng.random
         return conductor
@@ -139,7 +143,7 @@ class OutageWorld(World):
         """Kill the conductor and every worker; the next conductor starts from the table alone."""
         for worker in self.processes.running.values():
             worker.alive = False
-        self.conductor = self._conductor()
+        self.conductor = self.new_conductor()
 
     def run_until(self, at: float) -> None:
         """Run the crew until a time."""

@@ -182,16 +182,20 @@ class World:
             self.table.add_task(
                 NewTask(task_id=f"task-{n:02}", instruction=instruction(n), depends_on=needs, stale_after=STALE)
             )
-        self.conductor = self._conductor()
+        self.poll = 5.0
+        self.conductor = self.new_conductor()
         self.kills = 0
 
-    def _conductor(self) -> Conductor:
+    def new_conductor(self) -> Conductor:
+        """Return a conductor that knows nothing but the table."""
         limits = RestartLimits(
             redispatches=3,
             restarts=RestartIntensity(restarts=200, seconds=900),
             deaths=RestartIntensity(restarts=60, seconds=30),
         )
-        settings = ConductorSettings(workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0)
+        settings = ConductorSettings(
+            workers=WORKERS, command=("worker",), limits=limits, grace=0.0, claim_within=60.0, poll=self.poll
+        )
         crew = ConductorContext(
             table=self.table,
             table_url=str(self.place),
@@ -217,6 +221,14 @@ class World:
         """Let some seconds pass, and every worker and the conductor act once."""
         self._advance()
         self.conductor.run_once()
+
+    def watch(self, seconds: float) -> int:
+        """Let time pass while the conductor supervises as often as usual; return the number of its actions."""
+        until, actions = self.now + seconds, self.conductor.supervise_and_dispatch()
+        while self.now < until:
+            self.now = min(self.now + self.poll, until)
+            actions += self.conductor.supervise_and_dispatch()
+        return actions
 
     def _advance(self) -> None:
         self.now += self.rng.uniform(2, 20)
@@ -246,7 +258,7 @@ class World:
         finally:
             connection.execute = execute  # type: ignore[method-assign]  # as above
             connection.rollback()  # as SQLite does when the next process opens the file
-        self.conductor = self._conductor()
+        self.conductor = self.new_conductor()
 
     def check(self) -> None:
         """Assert that every task is complete or escalated, none twice, and that no process or row is left over."""

@@ -238,10 +238,8 @@ def test_a_silent_worker_is_found_in_whatever_state(world: World) -> None:
     claim = claimed(world)
     world.table.report_error(claim, "typo")
     world.conductor.handle_pending()
-    world.now += 119
-    assert world.conductor.supervise_and_dispatch() == 0
-    world.now += 5
-    assert world.conductor.supervise_and_dispatch() == 1
+    assert world.watch(119) == 0
+    assert world.watch(5) == 1
     assert task(world).state is TaskState.EXITED
     world.conductor.handle_pending()
     assert task(world).open_for_claim

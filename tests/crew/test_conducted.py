@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,8 +113,9 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
-    if made.front is not None and made.front.poll() is None:
-        made.say("crew", "stop", "--why", "the test is over")
+    if made.front is not None:
+        if made.front.poll() is None:
+            made.say("crew", "stop", "--why", "the test is over")
         try:
             made.front.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -197,7 +199,8 @@ def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
     assert place.task(WATCHDOG).state is TaskState.ERROR
     assert any("without progress" in text for text in place.messages(WATCHDOG, MessageType.EMERGENCY))
     code, said = place.end()
-    assert code != 0, said
+    assert code == 1, said
+    assert "the crew has not ended: GIVEN UP: relaunched 3 times without progress" in said
 
 
 @pytest.mark.usefixtures("unmeasured_processes")
@@ -237,6 +240,16 @@ def test_a_person_answers(place: Place) -> None:
     assert told.returncode == 0, told.stderr
     code, said = place.end()
     assert code == 0, said
+
+
+def test_rung_in_a_plan_is_the_running_installation(place: Place) -> None:
+    """A worker and a judge named `rung` are found where the environment of the installation is not activated."""
+    place.environment["PATH"] = "/usr/bin:/bin"
+    assert shutil.which("rung", path=place.environment["PATH"]) is None
+    place.plan([{"id": "task-01", "command": ["rung", *GOOD[len(RUNG) :]]}], judge=["rung", "--version"])
+    place.start()
+    code, said = place.end()
+    assert code == 0, said + place.log()
 
 
 def test_a_new_plan_is_carried_over(place: Place) -> None:

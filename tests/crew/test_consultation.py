@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from rung.crew.judgement import CommandJudgement
 from rung.crew.plan_sync import PLAN_KEY
 from tests.crew.simulated import World
 from tests.crew.test_helpers import asked, helper
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BEYOND = "this needs an architectural decision"
 CREW = {"name": "c", "revision": 2, "worker": [sys.executable]}
@@ -196,3 +194,38 @@ def test_a_worker_may_leave_while_the_replanner_works(world: World, tmp_path: Pa
         world.conductor.handle_pending()
     row = world.table.require_task("task-01")
     assert (row.state, row.plan_mark, row.redispatches) == (TaskState.WATCHING, "REVISED", 0)
+
+
+def test_the_replanner_gets_the_plan_that_it_changes(world: World, tmp_path: Path) -> None:
+    """The question has the current plan as the answer needs it, its revision, every task's state, and the plan's file."""
+    consult(world, helper(tmp_path, GOOD))
+    (question,) = asked(tmp_path)
+    assert question["revision"] == 1
+    assert question["plan"]["crew"]["revision"] == 1
+    assert [task["id"] for task in question["plan"]["task"]] == ["task-01", "task-02"]
+    assert question["tasks"] == {"task-01": "error", "task-02": "working"}
+    saved = json.loads(Path(question["plan_file"]).read_text())
+    assert saved == {name: question[name] for name in ("revision", "plan", "tasks")}
+
+
+def test_a_long_plan_is_given_as_a_file(world: World, tmp_path: Path) -> None:
+    """A plan beyond the size of a question is whole in the file that the question names, and never cut."""
+    stored = json.loads(world.table.get_fact(PLAN_KEY) or "")
+    stored["task"][1]["instruction"] = "word " * 20_000
+    world.table.set_fact(PLAN_KEY, json.dumps(stored))
+    consult(world, helper(tmp_path, GOOD))
+    (question,) = asked(tmp_path)
+    assert "plan" not in question
+    assert question["revision"] == 1
+    assert json.loads(Path(question["plan_file"]).read_text())["plan"] == stored
+
+
+def test_long_reports_of_errors_are_shortened_for_the_replanner(world: World, tmp_path: Path) -> None:
+    """A blocker report has a bounded size, whatever a worker has written."""
+    world.conductor.crew.judgement = CommandJudgement(replanner=helper(tmp_path, GOOD))
+    world.table.report_error(world.table.claim("task-01", "s1"), f"{'log ' * 15_000}\n{BEYOND}")
+    world.conductor.handle_pending()
+    report = (tmp_path / "runtime" / "blocker-report-r1-task-01.md").read_text()
+    assert BEYOND in report
+    assert len(report) < 20_000
+    world.conductor.crew.helpers.end_all()

@@ -176,8 +176,7 @@ def test_stale_after(tmp_path: Path, settings: dict[str, Any], task: dict[str, A
     world = Planned(tmp_path, [{"id": "a", **task}], **settings)
     world.launch_all()
     for seconds, evicted in ((50, 0), (45, 0), (10, 1)):
-        world.now += seconds
-        assert world.conductor.supervise_and_dispatch() == evicted
+        assert world.watch(seconds) == evicted
 
 
 def test_hung(tmp_path: Path) -> None:
@@ -188,9 +187,8 @@ def test_hung(tmp_path: Path) -> None:
     assert claim is not None
     world.table.heartbeat(claim, progress="step 1")
     for seconds, evicted in ((150, 0), (140, 0), (20, 1)):
-        world.now += seconds
         world.table.heartbeat(claim)
-        assert world.conductor.supervise_and_dispatch() == evicted
+        assert world.watch(seconds) == evicted
 
 
 def test_grace(tmp_path: Path) -> None:
@@ -207,8 +205,7 @@ def test_claim_within(tmp_path: Path) -> None:
     world = Planned(tmp_path, [{"id": "a"}], claim_within=40, stale_after=1000, redispatches=9)
     world.conductor.run_once()
     for seconds, restarts in ((39, 0), (2, 1)):
-        world.now += seconds
-        world.conductor.run_once()
+        world.watch(seconds)
         assert world.row().redispatches == restarts
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.failures import GROUPS, Evidence, Failure, Kind
-from rung.core.policy.policy import preset
 from rung.core.policy.presets import HELPER
+from rung.core.policy.templates import preset
 from rung.crew.helper_runs import RunningHelper
 from rung.crew.judgement import CommandJudgement, WorkerError
 from rung.crew.subagent import Question, ask
@@ -267,4 +267,4 @@ def test_the_report_names_the_true_next_step(
         judgement.write_instructions(row, "empty", str),
     )
     assert tuple(question.next_step for question in questions) == next_steps
-    assert judgement.replan(row, "blocked", lambda plan: plan).next_step == "a person decides"
+    assert judgement.replan(row, "blocked", {}, lambda plan: plan).next_step == "a person decides"

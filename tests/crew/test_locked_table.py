@@ -111,7 +111,7 @@ def test_a_server_needs_no_help(tmp_path: Path) -> None:
     release_locks("postgresql://host/crew", RealProcesses(tmp_path), threading.Event(), print)
 
 
-class Clock:
+class WatchdogClock:
     """The watchdog's time."""
 
     now = 1_000.0
@@ -123,7 +123,7 @@ class Clock:
 def test_the_watchdog_outlives_a_locked_table(crew: tuple[Path, RealProcesses]) -> None:
     """A locked table ends no watchdog, and its conductor, which could write no heartbeat, is not replaced for it."""
     file, processes = crew
-    clock, said = Clock(), list[str]()
+    clock, said = WatchdogClock(), list[str]()
     processes.launch(CONDUCTOR_PROCESS, [sys.executable, "-c", "import time; time.sleep(600)"], {}, None)
     before = processes.pid(CONDUCTOR_PROCESS)
     settings = ConductorSettings(poll=0.02, conductor_stale=30.0)

@@ -147,6 +147,15 @@ def test_a_pool_of_its_own_goes_on(tmp_path: Path) -> None:
     assert [row.state for row in world.table.tasks()] == [TaskState.FIX_PROPOSED, TaskState.COMPLETE]
 
 
+def test_one_task_cannot_keep_the_others_from_their_work(tmp_path: Path) -> None:
+    """A task whose errors look like an outage closes the pool: others probe it and complete, then its error is its own."""
+    world = OutageWorld(tmp_path, 0, [], tasks=4, workers=1, always_refused=["task-01"])
+    world.run_until(world.now + 3 * HOUR)
+    rows = {row.task_id: row for row in world.table.tasks()}
+    assert {rows[name].state for name in ("task-02", "task-03", "task-04")} == {TaskState.COMPLETE}
+    assert rows["task-01"].error_tries > 0
+
+
 def test_a_quota_without_a_reset_is_asked_for_once(tmp_path: Path) -> None:
     """An exhausted quota of unknown end ends the unattended crew with one report; the tasks keep their place until woken."""
     world = OutageWorld(tmp_path, 0, [])

@@ -15,7 +15,7 @@ from tests.crew.storm.simulated_storm import StormWorld
 if TYPE_CHECKING:
     from pathlib import Path
 
-SEEDS = int(os.environ.get("RUNG_CREW_SEEDS", "32"))
+SEEDS = int(os.environ.get("RUNG_CREW_SEEDS", "12"))
 
 
 def test_in_fair_weather_everything_is_done(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_after_an_outage_of_the_table_no_worker_is_blamed(tmp_path: Path) -> Non
     world.conductor.run_once()
     assert [row.generation for row in world.table.tasks() if row.state is TaskState.WORKING] == [1, 1]
     workers[0].stopped_until = float("inf")
-    for _ in range(8):
-        world.now += 20.0
+    for _ in range(14):
+        world.now += 10.0
         workers[1].act(world.table, world.now)
         world.conductor.run_once()
     assert [workers[0].alive, world.processes.mistakes] == [False, []]

@@ -18,6 +18,7 @@ from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.operator_commands import OperatorReply, reply_to_task
 from rung.store.crew.rows import NewTask
 from rung.store.crew.table import CrewTable
+from tests.crew.review_text import review
 from tests.crew.simulated import World
 from tests.crew.test_conducted import RUNG, Place, place
 
@@ -53,7 +54,7 @@ def crash(world: World, session: str) -> None:
     """Let a worker claim the task, report progress and fall silent."""
     claim = world.table.claim("house", session)
     world.table.heartbeat(claim, progress=f"{session} at work")
-    world.now += 121
+    world.watch(121)
     world.conductor.run_once()
     world.conductor.run_once()
 
@@ -101,10 +102,25 @@ def test_an_answer_that_the_lost_worker_had_is_passed_on(world: World) -> None:
     claim = world.table.claim("house", "s1")
     world.table.request_review(claim, "CHECKPOINT 1: the roof leaks", checkpoint=1)
     world.conductor.handle_pending()
-    world.now += 121
+    world.watch(121)
     world.conductor.run_once()
     world.conductor.run_once()
     assert "REVIEW FAILED" in told(world)
+
+
+def test_an_approval_replaces_the_rejection_before_it(world: World) -> None:
+    """A successor of a worker whose second review passed keeps that work, and is told of no failed review."""
+    claim = world.table.claim("house", "s1")
+    for text in ("CHECKPOINT 1: the roof leaks", review(1)):
+        world.table.request_review(claim, text, checkpoint=1)
+        world.conductor.handle_pending()
+        world.table.resume(claim)
+    world.watch(121)
+    world.conductor.run_once()
+    world.conductor.run_once()
+    assert "REVIEW FAILED" not in told(world)
+    assert "scratch" not in told(world)
+    assert "Reviews approved so far: 1." in told(world)
 
 
 def shut_down_and_start(world: World) -> None:
@@ -135,7 +151,7 @@ def block_a_claim(world: World) -> None:
 
 def die_unseen(world: World) -> None:
     world.table.claim("house", "s1")
-    world.now += 121
+    world.watch(121)
     world.conductor.run_once()
     world.conductor.run_once()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from rung.engine.process_identity import group_cpu_seconds
 from rung.store.crew.worker import GENERATION_VARIABLE, SESSION_VARIABLE, TABLE_VARIABLE, TASK_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rung.adapters.system.agent_sessions.agent_sessions import SessionCommand
     from rung.store.crew.worker import CrewWorker
@@ -50,6 +51,8 @@ class CommandWorker:
     check: str = ""
     poll: float = 2.0
     sessions: AgentSessions | None = None  # None: the agent starts afresh in every run
+    show_output: Callable[[bytes], object] = lambda _: None  # gets the command's output as it comes
+    show_errors: Callable[[bytes], object] = lambda _: None
 
     def __post_init__(self) -> None:
         fill_placeholders(self.command, {INSTRUCTION_PLACEHOLDER: "", RECOVERY_PLACEHOLDER: ""})  # refuses text as code
@@ -115,12 +118,17 @@ class CommandWorker:
         arguments, variables = fill_placeholders(command.words, values)
         printed_bytes = 0
 
-        def count(chunk: bytes) -> None:
-            nonlocal printed_bytes
-            printed_bytes += len(chunk)
+        def counted(show: Callable[[bytes], object]) -> Callable[[bytes], None]:
+            def count(chunk: bytes) -> None:
+                nonlocal printed_bytes
+                printed_bytes += len(chunk)
+                with suppress(OSError):  # a full disk or a closed pipe does not end the work
+                    show(chunk)
+
+            return count
 
         # The command stays in this process group, so that a signal to the worker's group ends it too.
-        shows = command.show("output", count), command.show("errors", count)
+        shows = command.show("output", counted(self.show_output)), command.show("errors", counted(self.show_errors))
         environment = {**os.environ, **variables, **_lease_variables(worker)}
         run = RunningProcess(
             arguments, prompt, *shows, own_group=False, is_agent=command.records_steps, env=environment

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import shlex
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.process import RunningProcess
@@ -14,10 +16,10 @@ from rung.core.domain.errors import AttemptError, AttemptTimeout, ConfigError, S
 from rung.core.domain.events import Status
 from rung.crew.helper_runs import HelperRuns
 from rung.engine.process_identity import is_elsewhere
+from rung.wiring.journals import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from rung.adapters.system.worker_processes import Processes
     from rung.crew.judgement import CommandJudgement
@@ -65,6 +67,11 @@ class ConductorContext:
         new.replace(file)
         return file
 
+    def db_option(self) -> str:
+        """Return the option that names this crew in a command of a report; a password in a URL is left out."""
+        at = self.table_url if "://" in self.table_url else str(Path(self.table_url).expanduser().resolve())
+        return f"--db {shlex.quote(shown_location(at))}"
+
     def is_usable(self, task: TaskRow) -> bool:
         """Return whether the task's row can be used. If not, the task is given up."""
         if task.problem and task.task_id not in self.unusable:
@@ -107,6 +114,7 @@ class ConductorContext:
         ]
         text = _ESCALATION.format(
             task=task.task_id,
+            option=self.db_option(),
             title=task.title or "",
             reason=reason,
             state=fresh.state,
@@ -208,6 +216,6 @@ _ESCALATION = """\
 
 Look at the current state of the work, then do one of these:
 
-- `rung crew restart {task} "what to do differently"`: start the task again with a new worker
+- `rung crew restart {task} "what to do differently" {option}`: start the task again with a new worker
 - add a new task `{task}-fix` with the remaining work
 """

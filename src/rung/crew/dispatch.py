@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rung.adapters.system.command_line import with_own_rung
 from rung.core.crew.contract import CLAIMABLE
 from rung.crew.instruction_reading import instruction_problem
 from rung.crew.pool_control import StartGate
@@ -36,7 +37,7 @@ def dispatch(crew: ConductorContext) -> int:
     launched = 0
     gate = StartGate(crew)
     passed_over = {*running, *crew.unusable, *tuple(crew.faulty_instructions)}
-    ready = crew.table.ready_tasks(room, passed_over, gate.admits) if room > 0 else ()
+    ready = crew.table.ready_tasks(room, passed_over, gate.admits, gate.failures) if room > 0 else ()
     for task in ready:
         with crew.isolated(task):
             if (
@@ -77,7 +78,7 @@ def launch(crew: ConductorContext, task: TaskRow) -> None:
     earlier = len(crew.table.processes(alive_only=False, task_id=task.task_id))
     worked_by = f"worker-{task.task_id}" + (f"-S{earlier + 1}" if earlier else "")
     placeholders = {"task": task.task_id, "db": crew.table_url, "session": session, "worked_by": worked_by}
-    words = [_fill_placeholders(argument, placeholders) for argument in command]
+    words = [_fill_placeholders(argument, placeholders) for argument in with_own_rung(command)]
     arguments = _fill_instruction(crew, task, words)  # last: a task's text may look like a placeholder
     environment = {
         "RUNG_CREW": crew.table_url,

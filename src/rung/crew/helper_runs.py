@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from rung.adapters.system.command_line import with_own_rung
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process import RunningProcess
 from rung.core.domain.errors import AttemptError, AttemptTimeout
@@ -64,7 +65,7 @@ class RunningHelper:
         """Return the output of the command, with the prompt on standard input or in place of `{prompt}`."""
         command = self.run.command
         is_argument = uses_placeholder(command, PROMPT_PLACEHOLDER)
-        arguments, variables = fill_placeholders(command, {PROMPT_PLACEHOLDER: self.run.prompt})
+        arguments, variables = fill_placeholders(with_own_rung(command), {PROMPT_PLACEHOLDER: self.run.prompt})
         environment = {**os.environ, **variables}
         stdin = "" if is_argument else self.run.prompt
         process = RunningProcess(arguments, stdin, poll=self._raise_if_cancelled, env=environment)

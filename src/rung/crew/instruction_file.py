@@ -6,7 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.learning import told_learnings
+from rung.core.crew.learning import learnings_section
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.learnings import load_learnings
@@ -37,7 +37,7 @@ def read_instructions(path: str) -> str:
 def full_instructions(table: CrewTable, task: TaskRow) -> str:
     """Return everything that the task's worker is told, with the text of its file and the crew's learnings."""
     file = read_instructions(task.instruction_path) if task.instruction_path else ""
-    parts = (worker_instructions(table, task), file, told_learnings(load_learnings(table)))
+    parts = (worker_instructions(table, task), file, learnings_section(load_learnings(table)))
     return "\n\n".join(part for part in parts if part)
 
 

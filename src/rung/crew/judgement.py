@@ -17,7 +17,7 @@ from rung.crew.helper_runs import PROMPT_PLACEHOLDER
 from rung.crew.subagent import PERSON_STEP, REPLANNER_STEP, TIMEOUT_SECONDS, Question, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.crew.learning import CrewLearning
     from rung.core.crew.plan import CrewPlan
@@ -46,10 +46,10 @@ class WorkerError:
         known = next((one for one in self.learnings if one.fix and one.fingerprint == self.failure.fingerprint), None)
         if known is None:
             return None
-        outcome = f" Its worker then reported: {known.outcome}" if known.outcome else ""
+        outcome = f" Its worker reported: {known.outcome}" if known.outcome else ""
         return FixProposal(
-            root_cause=f"the same error was resolved in {known.task}; its cause there: {known.root_cause}",
-            fix=f"{known.fix}{outcome}",
+            root_cause=f"the same error was resolved in {known.task}; its cause there: {known.root_cause}{outcome}",
+            fix=known.fix,  # unchanged, so that a recovery with it is the same learning
             afterwards=f"continue with {self.task.task_id}, and run its tests before you request a review",
         )
 
@@ -212,9 +212,9 @@ class CommandJudgement:
         )
 
     def replan(
-        self, task: TaskRow, blocker: str, check: Callable[[dict[str, Any]], NewPlan]
+        self, task: TaskRow, blocker: str, current: Mapping[str, Any], check: Callable[[dict[str, Any]], NewPlan]
     ) -> Question[NewPlan | None]:
-        """Return the question for a new plan. `check` raises AttemptError for a plan that is refused."""
+        """Return the question for a new plan. `current` describes the plan; `check` raises AttemptError for one it refuses."""
 
         def parse(answer: dict[str, Any]) -> NewPlan | None:
             plan = _required(answer, "plan")
@@ -227,7 +227,7 @@ class CommandJudgement:
         return Question(
             name="replan",
             command=self._replanner,
-            fields={"task": task.task_id, "blocker": blocker},
+            fields={"task": task.task_id, "blocker": blocker, **current},
             parse=parse,
             otherwise=lambda: None,
             next_step=PERSON_STEP,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rung.core.crew.contract import CONDUCTOR, MessageType
 from rung.core.crew.error_triage import FixProposal
-from rung.core.crew.learning import CrewLearning
+from rung.core.crew.learning import MAX_CHARS, CrewLearning, whole_sentences
 from rung.core.crew.review import ReviewRequest
 from rung.core.domain.event_codec import from_json
-from rung.core.domain.failures import first_line
+from rung.core.domain.failures import error_line
 from rung.core.domain.incident import Incident
 from rung.crew.protocol_files import LEARNINGS_FILE
 from rung.store.crew.learnings import store_learning
@@ -50,10 +50,10 @@ def learn_from_recovery(crew: ConductorContext, task: TaskRow) -> None:
         task=task.task_id,
         kind=failure.kind.value,
         fingerprint=failure.fingerprint,
-        error=first_line(failure.message, 200),
-        root_cause=proposal.root_cause,
-        fix=proposal.fix,
-        outcome=ReviewRequest.parse(requests[-1].message).summary if requests else "",
+        error=whole_sentences(error_line(failure, MAX_CHARS)),
+        root_cause=whole_sentences(proposal.root_cause),
+        fix=whole_sentences(proposal.fix),
+        outcome=whole_sentences(ReviewRequest.parse(requests[-1].message).summary) if requests else "",
     )
     if keep_learning(crew.table, crew.runtime_dir, learning, crew.now()):
         crew.log(f"{task.task_id}: learned: {learning.line()}")

@@ -8,10 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.adapters.system.command_line import require_program
+from rung.adapters.system.command_line import require_program, with_own_rung
 from rung.adapters.system.placeholders import fill_placeholders
 from rung.core.crew.contract import CONDUCTOR, TERMINAL, MessageType, TaskState
-from rung.core.crew.evidence import runs_unchecked
+from rung.core.crew.evidence import runs_unchecked, wrapped_command
 from rung.core.crew.plan import CrewPlan, TaskChange, checked_plan, diff_plans
 from rung.core.crew.pool import DEFAULT_POOL
 from rung.core.domain.errors import ConfigError
@@ -54,7 +54,7 @@ def require_programs(plan: CrewPlan, folder: Path) -> None:
     crew = plan.settings
     for task in plan.active_tasks:
         if task.command:
-            require_program(f"task {task.id}: command", task.command, folder / task.workdir if task.workdir else None)
+            _require_worker(f"task {task.id}: command", task.command, folder / task.workdir if task.workdir else None)
     review = () if isinstance(crew.review, str) else crew.review
     for key, command in (
         ("worker", crew.worker),
@@ -62,10 +62,19 @@ def require_programs(plan: CrewPlan, folder: Path) -> None:
         ("judge", crew.judge),
         ("replanner", crew.replanner),
     ):
-        if command:
-            require_program(f"crew.{key}", command)
-            if key != "worker":
-                _refuse_question_as_code(f"crew.{key}", command)
+        if key == "worker" and command:
+            _require_worker("crew.worker", command)
+        elif command:
+            require_program(f"crew.{key}", with_own_rung(command))
+            _refuse_question_as_code(f"crew.{key}", command)
+
+
+def _require_worker(key: str, command: tuple[str, ...], folder: Path | None = None) -> None:
+    """Raise ConfigError if a worker's program, or the one behind `rung worker run … --`, does not exist."""
+    require_program(key, with_own_rung(command), folder)
+    wrapped = wrapped_command(command)
+    if wrapped:
+        require_program(key, wrapped, folder)
 
 
 def unchecked_tasks(plan: CrewPlan) -> list[str]:

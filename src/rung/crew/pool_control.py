@@ -120,6 +120,11 @@ class StartGate:
             self.admitted.add(name)
         return True
 
+    def failures(self, task_id: str) -> int:
+        """Return how often the task met the trouble of its closed pool: the next probe is one that met it least often."""
+        pool = self.pools.get(self.names.get(task_id, DEFAULT_POOL))
+        return 0 if pool is None or pool.is_open else pool.failed_by.get(task_id, 0)
+
     def start(self, task_id: str) -> bool:
         """Record that the task starts. Return False if its pool has closed meanwhile, or has another probe."""
         name = self.names.get(task_id, DEFAULT_POOL)
@@ -182,7 +187,8 @@ def _report_blocked(crew: ConductorContext, name: str, pool: Pool) -> None:
     tasks = "\n".join(
         f"- {row.task_id}: {row.title}" for row in waiting if names.get(row.task_id, DEFAULT_POOL) == name
     )
-    crew.write(f"escalations/pool-{name}.md", _REPORT.format(name=name, state=describe(pool), tasks=tasks or "none"))
+    text = _REPORT.format(name=name, state=describe(pool), tasks=tasks or "none", option=crew.db_option())
+    crew.write(f"escalations/pool-{name}.md", text)
 
 
 _REPORT: Final = """\
@@ -200,6 +206,6 @@ No error was counted. The tasks keep their place:
 
 Raise the limit, pay the bill or change the account, then open the pool:
 
-- `rung crew wake {name}` while the crew runs
+- `rung crew wake {name} {option}` while the crew runs
 - `rung crew run` with the same plan, if the crew has ended: it opens the pool, too
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.crew.blocker import Blocker
 from rung.core.crew.contract import CONDUCTOR, MessageType
@@ -13,7 +13,7 @@ from rung.core.domain.errors import ConfigError
 from rung.core.text.quoted_data import quote_data
 from rung.crew.context import CONSULTATIONS_KEY, git_output
 from rung.crew.dispatch import PAUSED_KEY
-from rung.crew.plan_sync import PLAN_FOLDER_KEY, apply_plan, current_plan, require_programs
+from rung.crew.plan_sync import PLAN_FOLDER_KEY, PLAN_KEY, apply_plan, current_plan, require_programs
 from rung.crew.subagent import ask, unusable
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rung.crew.subagent import Asking
     from rung.store.crew.rows import TaskRow
 
+MAX_PLAN_CHARS: Final = 48_000  # in a question: it may be one argument, and Linux allows 128 KiB for that
 _PAUSE, _RESUME = "PAUSE", "RESUME"  # first words of the messages to workers
 
 
@@ -40,7 +41,9 @@ def replan(crew: ConductorContext, task: TaskRow, reason: str) -> Asking[None]:
         _pause(crew, task, f"consultation {number}: {reason}")
     result = "the consultation was broken off"
     try:
-        question = crew.judgement.replan(task, report.read_text(), lambda plan: _check(crew, plan, number))
+        question = crew.judgement.replan(
+            task, report.read_text(), _current(crew, task, number), lambda plan: _check(crew, plan, number)
+        )
         new = yield from ask(crew, task, question)
         if new is None:
             result = "the plan stays as it is"
@@ -54,11 +57,30 @@ def replan(crew: ConductorContext, task: TaskRow, reason: str) -> Asking[None]:
         lift_pause(crew, result)
 
 
+def _current(crew: ConductorContext, task: TaskRow, number: int) -> dict[str, Any]:
+    """Return the plan that is to be changed, for the question. A long one is only in the file: a cut plan could be applied."""
+    plan = json.loads(crew.table.get_fact(PLAN_KEY) or "null")
+    current = {
+        "revision": _revision(crew),
+        "plan": plan,
+        "tasks": {row.task_id: row.state.value for row in crew.table.tasks()},
+    }
+    text = json.dumps(current)
+    file = crew.write(f"plan-r{number}-{task.task_id}.json", text)
+    shown = current if len(text) <= MAX_PLAN_CHARS else {"revision": current["revision"]}
+    return {**shown, "plan_file": str(file.resolve())}
+
+
+def _revision(crew: ConductorContext) -> int:
+    """Return the revision of the current plan; 0 if tasks were added without a plan."""
+    plan = current_plan(crew.table)
+    return 0 if plan is None else plan.revision
+
+
 def _check(crew: ConductorContext, table: dict[str, Any], number: int) -> tuple[dict[str, Any], CrewPlan]:
     """Return a new plan with its content if it can be applied. Otherwise it is saved, and the replanner is told why."""
-    current = current_plan(crew.table)
     try:
-        plan = revised_plan(table, 0 if current is None else current.revision)
+        plan = revised_plan(table, _revision(crew))
         require_programs(plan, Path(crew.table.get_fact(PLAN_FOLDER_KEY) or "."))
     except ConfigError as error:
         crew.write(f"refused-plan-r{number}.json", json.dumps({"plan": table, "wrong": str(error)}, indent=2))

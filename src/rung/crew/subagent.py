@@ -18,8 +18,8 @@ from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.event_codec import from_json, to_json
 from rung.core.domain.failures import GROUPS, Kind, Phase
 from rung.core.domain.ladder import Action
-from rung.core.policy.policy import preset
 from rung.core.policy.presets import HELPER
+from rung.core.policy.templates import preset
 from rung.core.text.json_in_text import find_json_object
 from rung.crew.helper_runs import HelperRun, RunningHelper
 from rung.engine.external_loop import ExternalRecovery

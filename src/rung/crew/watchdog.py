@@ -67,7 +67,7 @@ class ConductorWatchdog:
             self.table.heartbeat_self(WATCHDOG, TaskState.COMPLETE)
             return False
         self.confirm()
-        self.view = self.view.read(self.now(), self.settings.conductor_stale)
+        self.view = self.view.read(self.now(), self.settings.conductor_stale, self.settings.poll)
         reason = self.relaunch_reason(row.state, self.view.silence(row.heartbeat_age), lease)
         if not reason:
             return True
@@ -80,6 +80,8 @@ class ConductorWatchdog:
         is_started_by_other = lease.is_live and lease.holder != self.started
         if not self.processes.alive(CONDUCTOR_PROCESS) and not is_started_by_other:
             return "its process is gone"
+        if lease.is_live and lease.holder == self.started:
+            return ""  # it starts: until it takes over the lease of this watchdog, it cannot send a heartbeat
         if heartbeat_age is None or heartbeat_age > self.settings.conductor_stale:
             return f"no heartbeat for more than {self.settings.conductor_stale:g} s"
         return ""
@@ -96,14 +98,15 @@ class ConductorWatchdog:
             self.table.heartbeat_self(WATCHDOG, TaskState.ERROR)
             self.log(text)
             return False
-        self.table.set_fact(RELAUNCHES_KEY, str(number))
-        self.table.set_fact(PROGRESS_KEY, digest)
-        self.processes.end(CONDUCTOR_PROCESS, self.settings.grace)
+        # At once: on SIGTERM a conductor ends its workers, which the next one is to adopt.
+        self.processes.end(CONDUCTOR_PROCESS, grace=0.0)
         try:
             lease = self.table.acquire_lease(START_SECONDS, succeeds=self.started)
-        except ConductorLeaseHeld as error:
+        except ConductorLeaseHeld as error:  # its process still ends: no relaunch yet, and none to count
             self.log(f"conductor not relaunched: {error}")
             return True
+        self.table.set_fact(RELAUNCHES_KEY, str(number))
+        self.table.set_fact(PROGRESS_KEY, digest)
         self.started = lease.holder
         self.table.post_message(WATCHDOG, WATCHDOG, f"RELAUNCH {number}: {reason}", MessageType.WARNING)
         self.table.heartbeat_self(CONDUCTOR, TaskState.WATCHING)
@@ -130,6 +133,17 @@ class ConductorWatchdog:
                 continue
             return row is not None and row.state is TaskState.COMPLETE
         return False
+
+
+def unfinished_reason(table: CrewTable) -> str:
+    """Return why nobody conducts a crew that has not ended; empty if it has ended."""
+    conductor, watchdog = table.task(CONDUCTOR), table.task(WATCHDOG)
+    if conductor is None or conductor.state in ENDED_STATES:
+        return ""
+    if watchdog is not None and watchdog.state is TaskState.ERROR:
+        given_up = table.messages(WATCHDOG, types=[MessageType.EMERGENCY])
+        return given_up[-1].message if given_up else "the watchdog has given up"
+    return "the conductor and its watchdog are gone"
 
 
 def progress_digest(table: CrewTable) -> str:

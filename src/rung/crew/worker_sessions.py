@@ -31,29 +31,34 @@ class WorkerSessions:
 
     def __init__(self, table: str, task: str, *, is_first: bool) -> None:
         self._path = note_path(table, task)
-        self._told = ""  # digest of the instructions that the session has
+        self._instructions_digest = ""  # digest of the instructions that the session has
         self._instructions = ""
         self._text = render(CONTINUE_PROMPT, Incident(), _INTERRUPTED, {})
         self._failure: Failure | None = None
-        self._known = None if is_first else self._read()
+        self._session = None if is_first else self._read()
         self.is_first = is_first
 
     def to_continue(self) -> AgentSession | None:
         """Return the session that the next run continues; None if it starts afresh."""
-        return self._known
+        return self._session
 
     def prompt(self) -> str:
         """Return the text for the agent: the answer about its work, and instructions that it has not seen."""
-        is_told = _digest(self._instructions) == self._told
-        return self._text if is_told else f"{self._text}\n\n{self._instructions}"
+        has_instructions = _digest(self._instructions) == self._instructions_digest
+        return self._text if has_instructions else f"{self._text}\n\n{self._instructions}"
 
     def opened(self, program: str, session: str, *, continued: bool) -> None:
         """Note the session in which the agent works."""
-        before = self._known if continued else None
-        self._known = AgentSession(program, session, 0 if before is None else before.continued + 1)
-        self._told = _digest(self._instructions)
+        before = self._session if continued else None
+        self._session = AgentSession(program, session, 0 if before is None else before.continued + 1)
+        self._instructions_digest = _digest(self._instructions)
         self.is_first = False
-        note = {"program": program, "session": session, "continued": self._known.continued, "told": self._told}
+        note = {
+            "program": program,
+            "session": session,
+            "continued": self._session.continued,
+            "told": self._instructions_digest,
+        }
         with suppress(OSError):  # without a note the next worker starts afresh
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             new = self._path.with_suffix(".new")
@@ -71,20 +76,20 @@ class WorkerSessions:
 
     def failed(self, failure: Failure) -> None:
         """Forget the session if it cannot be continued after this failure."""
-        if self._known is not None and not survives_failure(self._known, failure, self._failure):
+        if self._session is not None and not survives_failure(self._session, failure, self._failure):
             self.forget()
         self._failure = failure
 
     def forget(self) -> None:
         """Forget the session."""
-        self._known = None
+        self._session = None
         self._path.unlink(missing_ok=True)
 
     def _read(self) -> AgentSession | None:
         try:
             note: Any = json.loads(self._path.read_bytes())
             session = AgentSession(str(note["program"]), str(note["session"]), int(note["continued"]))
-            self._told = str(note["told"])
+            self._instructions_digest = str(note["told"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return session if SESSION_ID.fullmatch(session.id) else None

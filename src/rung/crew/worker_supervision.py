@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.evidence import clip
@@ -19,15 +20,17 @@ from rung.core.crew.liveness import (
     restart_block_reason,
 )
 from rung.core.crew.pool import PARKED_PREFIX
-from rung.crew.context import git_output
 from rung.crew.dispatch import DIED_UNCLAIMED, HALTED_KEY, missing_claim_reason, unclaimed_workers
 from rung.crew.plan_sync import current_plan
 from rung.crew.pool_control import absorb, exit_trouble, handover_trouble, observe_probes
+from rung.crew.unsaved_changes import unsaved_changes
 from rung.engine.process_identity import is_elsewhere
 from rung.store.crew.briefing import briefing_of, last_handoff_message
 from rung.store.crew.rows import SAVED_FACT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rung.crew.context import ConductorContext
     from rung.store.crew.rows import CrewMessageRow, TaskRow
 
@@ -40,14 +43,14 @@ def supervise(crew: ConductorContext) -> int:
     reap(crew)
     observe_probes(crew)
     visible = {process.session_id for process in crew.table.processes() if not is_elsewhere(process.machine)}
+    claimed = crew.table.claimed_tasks()
+    crew.view = crew.view.read(crew.now(), _shortest_limit(crew, claimed), crew.settings.poll)
     for process, task in unclaimed_workers(crew):
         with crew.isolated(task):
             reason = missing_claim_reason(crew, process) if crew.is_usable(task) else ""
             if reason:
                 _restart_unclaimed(crew, task, reason)
                 evicted += 1
-    claimed = crew.table.claimed_tasks()
-    crew.view = crew.view.read(crew.now(), crew.settings.stale)
     crew.loop_states = {key: crew.loop_states[key] for key in map(_lease_key, claimed) if key in crew.loop_states}
     for task in filter(crew.is_usable, claimed):
         with crew.isolated(task):
@@ -56,6 +59,13 @@ def supervise(crew: ConductorContext) -> int:
             if verdict in UNHEALTHY:
                 evicted += _evict(crew, task, verdict, is_ours=is_ours)
     return evicted
+
+
+def _shortest_limit(crew: ConductorContext, tasks: Sequence[TaskRow]) -> float:
+    """Return the shortest time after which any worker would be evicted."""
+    settings = crew.settings
+    limits = (settings.stale, settings.hung, settings.exit_within, settings.claim_within)
+    return min([*limits, *(task.stale_after for task in tasks if task.stale_after)])
 
 
 def reap(crew: ConductorContext) -> None:
@@ -142,8 +152,8 @@ def _evict(crew: ConductorContext, task: TaskRow, verdict: Liveness, *, is_ours:
 
 
 def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str:
-    """Save the diff of the task's directory, its progress and its worker's last output. Return the report's path."""
-    diff = git_output(task.workdir, "diff", "--no-ext-diff", "--no-textconv", "HEAD") if task.workdir else ""
+    """Save the diff of the task's folder, its progress and its worker's last output. Return the report's path."""
+    folder, diff = unsaved_changes(crew, task)
     name = f"partial/{task.task_id}-{task.generation}"
     if diff:
         crew.write(f"{name}.diff", diff)
@@ -151,7 +161,8 @@ def save_partial_work(crew: ConductorContext, task: TaskRow, reason: str) -> str
     text = (
         f"# {task.task_id}, generation {task.generation}: {reason}\n\n- session: {task.session_id}\n"
         f"- state: {task.state}\n- progress: {task.progress or 'none reported'}\n"
-        f"- diff: {name + '.diff' if diff else 'empty, or not a git work tree'}\n\n## Last output\n\n{output}\n"
+        f"- folder: {folder or 'unknown'}\n- diff: {name + '.diff' if diff else 'empty, or not a git work tree'}\n\n"
+        f"## Last output\n\n{output}\n"
     )
     report = str(crew.write(f"{name}.md", text))
     files = [report, str(crew.runtime_dir / f"{name}.diff")] if diff else [report]
@@ -190,8 +201,15 @@ def _restart_unclaimed(crew: ConductorContext, task: TaskRow, reason: str) -> No
     code = crew.end_process(task.task_id)
     is_absorbed = reason == DIED_UNCLAIMED and absorb(crew, task, exit_trouble(crew, task.task_id, code))
     crew.record_exit(task.task_id, code)
-    if not is_absorbed and _may_restart(crew, task, reason):
+    if not is_absorbed and _may_restart(crew, task, f"{reason} ({_likely_cause(crew, task)})"):
         crew.table.update_columns(task.task_id, redispatches=task.redispatches + 1)
+
+
+def _likely_cause(crew: ConductorContext, task: TaskRow) -> str:
+    """Return the likely reason why a worker never claimed its task."""
+    if ("worker", "run") in pairwise(task.command or crew.settings.command or ()):
+        return f"see its output in {crew.runtime_dir / 'logs' / task.task_id}.log"
+    return "a command that does not claim the task itself needs `rung worker run --check … --` before it"
 
 
 def _limits(crew: ConductorContext, task: TaskRow) -> RestartLimits:

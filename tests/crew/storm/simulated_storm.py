@@ -273,13 +273,13 @@ class StormWorld(World):
             "task": plan_tasks(made),
         }  # fmt: skip
         insert_plan(self.table, self.plan, place)
-        self.conductor = self._conductor()
+        self.conductor = self.new_conductor()
 
-    def _conductor(self) -> Conductor:
+    def new_conductor(self) -> Conductor:
         self.helpers = SimulatedHelpers(self)
         plan = current_plan(self.table)
         if plan is None:  # not inserted yet
-            return super()._conductor()
+            return super().new_conductor()
         self.dead.append(self.conductor)
         table = self.table.clone()
         for pragma in ("synchronous=OFF", "journal_mode=MEMORY"):
@@ -349,12 +349,12 @@ class StormWorld(World):
             self.kill_during_a_write()
         elif chance < (0.025 if is_asking else 0.015):  # while a helper works, or a consultation
             self.kills += 1
-            self.conductor = self._conductor()
+            self.conductor = self.new_conductor()
         elif chance < 0.028:
             self._kill_in_shutdown()
         elif chance < 0.034:  # stopped for longer than its lease: it goes on when another one conducts
             self.stopped.append(self.conductor)
-            self.conductor = self._conductor()
+            self.conductor = self.new_conductor()
         elif self.stopped and chance < 0.2:
             self._wake_a_stopped_conductor()
 

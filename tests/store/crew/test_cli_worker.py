@@ -156,7 +156,7 @@ BAD = {
     "unknown task": (("worker", "claim", "--task", "task-99"), "a task of this crew: task-01"),
     "a session with blanks": (("worker", "claim", "--task", TASK, "--session", "a b"), "without whitespace"),
     "no generation": (("worker", "heartbeat", "--task", TASK, "--session", "s1"), "--generation"),
-    "no number": (("worker", "heartbeat", *HELD[:-1], "one"), "not a valid integer"),
+    "no number": (("worker", "heartbeat", *HELD[:-1], "one"), "must be a whole number from 0 to 2147483647"),
     "no checkpoint": (("worker", "review", *HELD), "--checkpoint"),
     "a checkpoint below 0": (("worker", "review", "--checkpoint", "-1", *HELD), "-1"),
     "the warning as an error": (
@@ -178,7 +178,10 @@ BAD = {
     "a blank instruction": (("crew", "add", "task-02", "--body", "  "), "a text (--body)"),
     "after nobody": (("crew", "add", "task-02", "--after", "task-77", "--body", "x"), "another task that exists"),
     "after itself": (("crew", "add", "task-02", "--after", "task-02", "--body", "x"), "another task that exists"),
-    "no patience": (("crew", "add", "task-02", "--stale-after", "0", "--body", "x"), "seconds, 1 or more"),
+    "no patience": (
+        ("crew", "add", "task-02", "--stale-after", "0", "--body", "x"),
+        "must be a number of seconds, 1 or more",
+    ),
     "half a command": (("crew", "add", "task-02", "--command", "sh -c 'x"), "no closing quotation"),
     "no command": (("crew", "add", "task-02", "--command", ""), "must be a command"),
 }

@@ -102,3 +102,15 @@ def test_patience_ends() -> None:
     assert 60.0 <= clock[0] <= 65.0
     assert said == ["the crew's table is unavailable, trying again: no server"]
     assert [pause(tries) for tries in (1, 2, 3, 5, 6, 99)] == [0.25, 0.5, 1.0, 4.0, 5.0, 5.0]
+
+
+def test_a_worker_tries_as_often_as_it_beats() -> None:
+    """A worker's pauses while the table is away are no longer than its time between two heartbeats."""
+    pauses: list[float] = []
+
+    def away() -> None:
+        if len(pauses) < 6:
+            raise StoreUnavailable("no server")
+
+    patiently(away, longest_pause=0.5, sleep=pauses.append)
+    assert pauses == [0.25, *[0.5] * 5]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/howto/write-a-crew-worker.md"
-STATEMENTS = dict(re.findall(r"^### (.+?)\n.*?```sql\n(.*?)```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+STATEMENTS = dict(
+    re.findall(r"^### (.+?)\n.*?```(?:sql|text)\n(.*?)```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+)
 TASK = "task-01"
 
 

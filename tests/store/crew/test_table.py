@@ -146,6 +146,16 @@ def test_an_opened_task_belongs_to_nobody(table: CrewTable, claim: TaskLease, st
             stranger.changed(f"UPDATE orchestration_tasks SET state = '{state}' WHERE task_id = '{TASK}'")
 
 
+def test_no_review_is_asked_for_work_of_nobody(table: CrewTable, claim: TaskLease) -> None:
+    """A task that was opened again has no session, so not even the conductor can put it up for review."""
+    table.hand_off(claim, "HANDOFF: half of it")
+    table.reply(table.require_task(claim.task_id), TaskState.FIX_PROPOSED, "go on", MessageType.FIX_PROPOSAL)
+    opened = table.require_task(claim.task_id)
+    with pytest.raises(IllegalTransition):
+        table.reply(opened, TaskState.NEEDS_REVIEW, "done", MessageType.SYSTEM)
+    assert table.require_task(claim.task_id).state is TaskState.FIX_PROPOSED
+
+
 def test_the_next_is_the_most_urgent_that_waits_for_nobody(table: CrewTable) -> None:
     """By priority, then by name; and only after what it depends on is complete."""
     table.add_task(NewTask(task_id="task-01", instruction="do it", depends_on=("task-03",), priority=9))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rung.cli.crew.option import db_option, open_crew_table
+from rung.cli.crew.option import found_db_option, open_crew_table
+from rung.cli.help_text import epilogue
+from rung.cli.numbers import refresh_option
 from rung.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -38,20 +40,20 @@ STATE_STYLES: Final = {
 }
 
 
-@click.command("board", short_help="Show the crew on one screen, live.")
+@click.command(
+    "board",
+    short_help="Show the crew on one screen, live.",
+    epilog=epilogue(examples=("rung crew board --db crew.db",)),
+)
 @click.option("--once", is_flag=True, help="Print the board once.")
+@refresh_option(REFRESH_SECONDS)
 @click.option(
-    "--interval",
-    "every",
-    type=click.FloatRange(0.1, 3_600),
-    default=REFRESH_SECONDS,
-    show_default=True,
-    help="Seconds between two refreshes.",
+    "--rows",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Maximum number of tasks (default: as many as fit the screen).",
 )
-@click.option(
-    "--rows", type=click.IntRange(1, 10_000), help="Maximum number of tasks (default: as many as fit the screen)."
-)
-@db_option
+@found_db_option
 def board(*, once: bool, every: float, rows: int | None, database: str) -> None:
     """Show the crew on one screen: conductor, watchdog, active tasks, and counts by state.
 

@@ -1,4 +1,4 @@
-"""What `rung crew run` prints while a crew runs, wherever it is conducted, and the exit code at its end."""
+"""Output of `rung crew run` while a crew runs, wherever it is conducted, and the exit code at its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from rung.cli.crew.status import format_line, pool_json
+from rung.cli.crew.status import format_line, pool_json, shown_note
 from rung.cli.exit_codes import EXIT_CODES
 from rung.cli.output import print_json
 from rung.core.domain.events import Status
@@ -33,6 +33,7 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
     from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.core.crew.contract import STOP_KEY
     from rung.core.domain.errors import StoreUnavailable
+    from rung.crew.watchdog import unfinished_reason
 
     seen: dict[str, tuple[str, str]] = {}
     live = not as_json and sys.stderr.isatty()
@@ -57,8 +58,12 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
         patiently(lambda: _print_changes(table, seen, as_json=as_json))
     rows = patiently(table.tasks)
     bad = [row for row in rows if row.state != "complete" and row.outcome != "removed"]
+    unfinished = patiently(lambda: unfinished_reason(table))
     if not as_json:
         click.echo(patiently(lambda: _summary(rows, table, at)), err=True)
+    if bad and unfinished:
+        click.echo(f"rung: the crew has not ended: {unfinished}. Run it again: it adopts its workers.", err=True)
+        sys.exit(EXIT_CODES[Status.FAILED])
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
 
 
@@ -91,7 +96,8 @@ def _has_ended(table: CrewTable, processes: RealProcesses | None) -> bool:
 def _print_changes(table: CrewTable, seen: dict[str, tuple[str, str]], *, as_json: bool) -> None:
     _print_pools(table, seen, as_json=as_json)
     for row in table.tasks():
-        now = (row.state.value, row.outcome or row.note)
+        # A line is printed only if it says something new: `complete` gets the outcome `complete` a moment later.
+        now = (row.state.value, (row.outcome or row.note) if as_json else shown_note(row))
         if seen.get(row.task_id, ("watching", "")) != now:
             seen[row.task_id] = now
             if as_json:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import click
 
+from rung.cli.command_group import CommandGroup
 from rung.cli.crew.board import board
+from rung.cli.crew.check import check
 from rung.cli.crew.operate import learn, reply, restart, stop, wake
-from rung.cli.crew.option import db_option, open_crew_table, read_text
+from rung.cli.crew.option import db_option, found_db_option, open_crew_table, read_text
 from rung.cli.crew.run import conduct, run, watch
+from rung.cli.crew.sql import sql
 from rung.cli.crew.status import status
-from rung.cli.output import json_option, print_json
+from rung.cli.help_text import epilogue
+from rung.cli.numbers import MAX_COUNT, FiniteRange
+from rung.cli.output import json_option, pluralize, print_json
 
 
-@click.group(short_help="Run and control a crew of agents.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Run and control a crew of agents."""
 
 
-for subcommand in (run, board, status, reply, restart, wake, learn, stop, conduct, watch):
+for subcommand in (check, run, board, status, reply, restart, wake, learn, sql, stop, conduct, watch):
     command.add_command(subcommand)
 
 
-@command.command("init", short_help="Create the crew database.")
+@command.command(
+    "init", short_help="Create the crew database.", epilog=epilogue(examples=("rung crew init --db crew.db",))
+)
 @db_option
 @json_option
 def init(*, database: str, as_json: bool) -> None:
@@ -31,10 +38,10 @@ def init(*, database: str, as_json: bool) -> None:
     if as_json:
         print_json({"db": at, "tasks": tasks})
         return
-    click.echo(f"{at}: crew database, {tasks} tasks")
+    click.echo(f"{at}: crew database, {pluralize(tasks, 'task')}")
 
 
-@command.command("add")
+@command.command("add", epilog=epilogue(examples=('rung crew add docs --body "Write the docs" --db crew.db',)))
 @click.argument("task_id")
 @click.option("--body", help="Instructions for its worker.")
 @click.option("--body-file", metavar="FILE", help="File with the instructions for its worker; - is standard input.")
@@ -45,25 +52,36 @@ def init(*, database: str, as_json: bool) -> None:
     default="",
     help="Path of the instructions, for the worker to read.",
 )
-@click.option("--title", default="", help="Display name of the task.")
+@click.option("--title", default="", metavar="NAME", help="Display name of the task.")
 @click.option(
     "--after", "depends_on", multiple=True, metavar="TASK", help="Task that must be complete first. May be repeated."
 )
 @click.option("--writes", multiple=True, metavar="FILE", help="File or folder that the task writes. May be repeated.")
-@click.option("--priority", type=int, default=0, show_default=True, help="Tasks with a higher priority start first.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-MAX_COUNT, MAX_COUNT),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Tasks with a higher priority start first.",
+)
 @click.option("--command", "worker", metavar="COMMAND", help="Command of its worker (default: the plan's).")
 @click.option("--workdir", metavar="DIR", default="", help="Working directory of its worker.")
 @click.option(
     "--stale-after",
-    type=float,
+    type=FiniteRange(1),
     default=540.0,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds without a heartbeat after which its worker is stale.",
 )
 @click.option(
-    "--pool", default="", help="Account or model that the task shares with others (default: the default pool)."
+    "--pool",
+    default="",
+    metavar="NAME",
+    help="Account or model that the task shares with others (default: the default pool).",
 )
-@db_option
+@found_db_option
 @json_option
 def add(
     task_id: str, *, body: str | None, body_file: str | None, instruction_path: str, title: str,

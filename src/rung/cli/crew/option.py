@@ -1,18 +1,36 @@
-"""Options shared by the crew commands: the database, and text from an option, a file or standard input."""
+"""Options shared by the crew commands: the database, the task to claim, and text from an option, a file or standard input."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rung.store.crew.table import CrewTable
 
+MAX_LISTED_FILES: Final = 12
+
+claimed_task_option = click.option(
+    "--task",
+    "task_id",
+    envvar="RUNG_TASK",
+    metavar="ID",
+    help="Task to claim (default: RUNG_TASK, else the next free one).",
+)
+claiming_session_option = click.option(
+    "--session",
+    envvar="RUNG_SESSION",
+    default="",
+    metavar="ID",
+    help="Session of the worker (default: RUNG_SESSION, else a new one).",
+)
 db_option = click.option(
     "--db",
     "database",
@@ -23,10 +41,41 @@ db_option = click.option(
 )
 
 
+class FoundDatabase(click.Option):
+    """A database option that is found if it is not given: the only crew table in the current folder."""
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Return the value that was given, else the table that was found; several tables are an error that lists them."""
+        value, source = super().consume_value(ctx, opts)
+        if isinstance(value, str) or ctx.resilient_parsing:
+            return value, source
+        from rung.store.crew.crew_files import crew_files
+
+        found = [file.name for file in crew_files(Path.cwd())]
+        if len(found) > 1:
+            shown = ", ".join(found[:MAX_LISTED_FILES]) + (" …" if len(found) > MAX_LISTED_FILES else "")
+            raise click.UsageError(f"--db is missing: there are {len(found)} crew databases here: {shown}", ctx)
+        if found:
+            click.echo(f"rung: using the crew database {found[0]}", err=True)
+            return found[0], ParameterSource.DEFAULT
+        return value, source
+
+
+found_db_option = click.option(
+    "--db",
+    "database",
+    cls=FoundDatabase,
+    metavar="PATH|URL",
+    envvar="RUNG_CREW",
+    required=True,
+    help="Crew database (default: RUNG_CREW, else the only one in the current folder).",
+)
+
+
 @contextmanager
 def open_crew_table(database: str, *, create: bool = False) -> Iterator[CrewTable]:
     """Open the crew table; what it rejects becomes a one-line error with exit code 2."""
-    from rung.cli.group import UsageError
+    from rung.cli.usage import UsageError
     from rung.core.domain.errors import IllegalTransition, StoreError, StoreUnavailable, TaskChanged
     from rung.store.crew.table import CrewTable
     from rung.store.crew.table_patience import COMMAND_PATIENCE_SECONDS
@@ -51,8 +100,6 @@ def read_text(text: str | None, file: str | None) -> str:
         return text or ""
     if file == "-":
         return sys.stdin.read()
-    from pathlib import Path
-
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

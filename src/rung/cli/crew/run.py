@@ -12,19 +12,26 @@ import click
 from rung.cli.crew.follow import BLOCKED, PARTIAL, follow, log, reads
 from rung.cli.crew.option import db_option, open_crew_table
 from rung.cli.exit_codes import ALREADY_CONDUCTED, LEASE_EXPIRED
-from rung.cli.output import json_option
+from rung.cli.help_text import epilogue
+from rung.cli.output import json_option, pluralize
 from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
     from rung.adapters.system.worker_processes import RealProcesses
     from rung.crew.settings import ConductorSettings
     from rung.store.crew.table import CrewTable
+    from rung.store.journal.journal import Journal
+    from rung.wiring.alerts import Alerts
 
 START_POLL_SECONDS: Final = 0.05
 
 
-@click.command("run", short_help="Run a plan: dispatch its tasks to workers.")
-@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command(
+    "run",
+    short_help="Run a plan: dispatch its tasks to workers.",
+    epilog=epilogue(examples=("rung crew run plan.toml", "rung crew run plan.toml --detach")),
+)
+@click.argument("plan", type=click.Path(path_type=Path))
 @click.option(
     "--db", "database", metavar="PATH|URL", envvar="RUNG_CREW", help="Crew database (default: beside the plan)."
 )
@@ -38,23 +45,21 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
 
     One process conducts a crew, wherever it is started: a lease in the crew's database says which.
 
-    Exit codes: 0 all tasks complete · 2 wrong usage · 3 some tasks were given up, with a report each ·
-    4 no task was completed · 5 another process conducts the crew · 130 stopped by Ctrl-C.
+    Exit codes: 0 all tasks complete · 1 the crew has not ended, but nobody conducts it any more · 2 wrong usage ·
+    3 some tasks were given up, with a report each · 4 no task was completed · 5 another process conducts the crew ·
+    130 stopped by Ctrl-C.
     """
-    from rung.core.crew.plan import checked_plan
+    from rung.cli.crew.check import load_plan
     from rung.core.domain.errors import ConductorReplaced
-    from rung.crew.plan_sync import require_programs, unchecked_tasks
     from rung.crew.settings import ConductorSettings
+    from rung.wiring.alerts import check_alerts, warn_if_untrusted
     from rung.wiring.journals import shown_location
-    from rung.wiring.toml_reader import read_table
+    from rung.wiring.settings_file import find
 
-    content, folder = read_table(plan), plan.parent.resolve()
-    made = checked_plan(content)
-    require_programs(made, folder)
-    for name in unchecked_tasks(made):
-        click.echo(
-            f"rung: {name}: rung worker run has no --check, and the crew no judge and no person to review", err=True
-        )
+    file = find()
+    check_alerts(file)  # before a conductor is launched, whose log nobody reads yet
+    warn_if_untrusted(file, lambda text: click.echo(f"rung crew: {text}", err=True))
+    content, made, _ = load_plan(plan)
     at = database or str(plan.with_suffix(".db").resolve())
     shown = shown_location(at)
     with open_crew_table(at, create=True) as table:
@@ -65,9 +70,8 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
             click.echo(f"rung: {shown}: {error}", err=True)
             sys.exit(ALREADY_CONDUCTED)
         if processes is not None and not as_json:
-            click.echo(
-                f"{made.name}: {len(made.active_tasks)} tasks, {made.settings.workers} at once; {shown}", err=True
-            )
+            tasks = pluralize(len(made.active_tasks), "task")
+            click.echo(f"{made.name}: {tasks}, {made.settings.workers} at once; {shown}", err=True)
         if detach:
             click.echo(f"rung crew status --db {shown}")
             return
@@ -153,8 +157,10 @@ def conduct(*, succeeds: str, database: str) -> None:
     except StoreError as error:
         click.echo(f"rung: no journal is written: {error}", err=True)
         crew_journal = None
+    alerts = None
     try:
         crew = patiently(lambda: open_context(database, journal=crew_journal, log=log), log)
+        alerts = _start_alerts(database, crew_journal)
         done = run_conductor(crew, succeeds=succeeds)
     except ConductorLeaseHeld as error:
         click.echo(f"rung: {shown_location(database)}: {error}", err=True)
@@ -163,9 +169,26 @@ def conduct(*, succeeds: str, database: str) -> None:
         log(f"{error}; this one ends")
         sys.exit(LEASE_EXPIRED)
     finally:
+        if alerts is not None:
+            alerts.stop()
         if crew_journal is not None:
             crew_journal.close()
     sys.exit(0 if done else PARTIAL)
+
+
+def _start_alerts(database: str, crew_journal: Journal | None) -> Alerts | None:
+    """Start the alerts of the rung.toml where the crew was started; wrong ones are told, and the crew goes on."""
+    from rung.core.domain.errors import ConfigError
+    from rung.crew.alert_figures import crew_figures, crew_scope
+    from rung.wiring.alerts import alerts_beside
+
+    try:
+        figures = {crew_scope(database): crew_figures(database, crew_journal, time.time)}
+        alerts = alerts_beside(crew_journal, figures=figures, warn=log)
+    except ConfigError as error:
+        log(f"no alerts: {error}")
+        return None
+    return None if alerts is None else alerts.start()
 
 
 @click.command("watch", hidden=True)

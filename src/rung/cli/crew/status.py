@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.crew.option import db_option, open_crew_table
+from rung.cli.crew.option import found_db_option, open_crew_table
+from rung.cli.help_text import epilogue
 from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import TaskRow
 
 
-@click.command("status", short_help="Show the state of every unfinished task.")
-@db_option
+@click.command(
+    "status",
+    short_help="Show the state of every unfinished task.",
+    epilog=epilogue(examples=("rung crew status --db crew.db",)),
+)
+@found_db_option
 @json_option
 def status(*, database: str, as_json: bool) -> None:
     """Show the state of the conductor, the watchdog and every unfinished task."""
@@ -55,7 +60,7 @@ def status(*, database: str, as_json: bool) -> None:
 def _lease_json(lease: ConductorLease) -> dict[str, Any]:
     return {
         "live": lease.is_live, "host": lease.host, "pid": lease.pid, "since": lease.since, "term": lease.term,
-        "seconds_left": lease.seconds_left,
+        "seconds_left": lease.seconds_left if lease.is_live else None,
     }  # fmt: skip
 
 
@@ -78,6 +83,12 @@ def _task_json(row: TaskRow) -> dict[str, Any]:
 
 def format_line(row: TaskRow) -> str:
     """Return a task in one line."""
-    note = row.note or row.outcome
+    note = shown_note(row)
     worker = f"  {row.worked_by}" if row.worked_by else ""
-    return f"{row.task_id:<14} {row.state.value:<15}{worker}{'  ' + note if note and note != row.state.value else ''}"
+    return f"{row.task_id:<14} {row.state.value:<15}{worker}{'  ' + note if note else ''}"
+
+
+def shown_note(row: TaskRow) -> str:
+    """Return what a line says of a task beside its state: its note or its outcome, unless that repeats the state."""
+    note = row.note or row.outcome
+    return "" if note == row.state.value else note

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.crew.option import db_option, open_crew_table, read_text
+from rung.cli.command_group import CommandGroup
+from rung.cli.crew.option import claimed_task_option, claiming_session_option, db_option, open_crew_table, read_text
 from rung.cli.crew.worker_run import run
 from rung.cli.exit_codes import CLAIM_BLOCKED, LEASE_EXPIRED, NO_TASK_AVAILABLE
+from rung.cli.help_text import epilogue
+from rung.cli.numbers import NUMBER_OF
 from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     Command = Callable[..., Any]
 
 
-@click.group(short_help="Work for a crew: claim a task, report, get replies.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Work for a crew from a shell: claim a task, send heartbeats, report errors, request reviews, complete.
 
@@ -33,15 +36,22 @@ def command() -> None:
 
 
 command.add_command(run)
-task_option = click.option("--task", "task_id", envvar="RUNG_TASK", required=True, help="Task id (default: RUNG_TASK).")
+task_option = click.option(
+    "--task", "task_id", envvar="RUNG_TASK", required=True, metavar="ID", help="Task id (default: RUNG_TASK)."
+)
 session_option = click.option(
-    "--session", envvar="RUNG_SESSION", required=True, help="Session of the worker (default: RUNG_SESSION)."
+    "--session",
+    envvar="RUNG_SESSION",
+    required=True,
+    metavar="ID",
+    help="Session of the worker (default: RUNG_SESSION).",
 )
 generation_option = click.option(
     "--generation",
-    type=click.IntRange(min=0),
+    type=NUMBER_OF,
     envvar="RUNG_GENERATION",
     required=True,
+    metavar="N",
     help="Claim number that `claim` printed (default: RUNG_GENERATION).",
 )
 report_option = click.option("--report", "report_path", metavar="FILE", default="", help="Path of the full report.")
@@ -83,18 +93,14 @@ def _print_result(as_json: bool, text: str, **facts: Any) -> None:  # noqa: FBT0
         click.echo(text)
 
 
-@command.command("claim")
-@click.option(
-    "--task", "task_id", envvar="RUNG_TASK", help="Task to claim (default: RUNG_TASK, else the next free one)."
-)
-@click.option("--session", envvar="RUNG_SESSION", help="Session of the worker (default: RUNG_SESSION, else a new one).")
-@click.option("--worker-name", "worked_by", default="", help="Display name of the worker.")
+@command.command("claim", epilog=epilogue(examples=('eval "$(rung worker claim --shell --db crew.db)"',)))
+@claimed_task_option
+@claiming_session_option
+@click.option("--worker-name", "worked_by", default="", metavar="NAME", help="Display name of the worker.")
 @click.option("--shell", is_flag=True, help='Print shell variables: eval "$(rung worker claim --shell)".')
 @db_option
 @json_option
-def claim(
-    *, task_id: str | None, session: str | None, worked_by: str, shell: bool, database: str, as_json: bool
-) -> None:
+def claim(*, task_id: str | None, session: str, worked_by: str, shell: bool, database: str, as_json: bool) -> None:
     """Claim a task. Pass the number it prints to every later command as --generation."""
     from uuid import uuid4
 
@@ -104,7 +110,7 @@ def claim(
     try:
         with open_crew_table(database) as table:
             lease = table.claim(task_id, session, worked_by) if task_id else table.claim_next(session)
-            instruction = _told(table, lease.task_id) if lease else ""
+            instruction = _instructions_for(table, lease.task_id) if lease else ""
     except ClaimBlocked as error:
         _exit_with(error, CLAIM_BLOCKED)
         return
@@ -130,7 +136,7 @@ def claim(
     )
 
 
-def _told(table: CrewTable, task_id: str) -> str:
+def _instructions_for(table: CrewTable, task_id: str) -> str:
     """Return everything that the worker is told; without the text of an instruction file that cannot be read here."""
     from rung.core.domain.errors import ConfigError
     from rung.crew.instruction_file import full_instructions
@@ -143,7 +149,11 @@ def _told(table: CrewTable, task_id: str) -> str:
         return worker_instructions(table, task)
 
 
-@command.command("heartbeat", short_help="Send a heartbeat.")
+@command.command(
+    "heartbeat",
+    epilog=epilogue(examples=('rung worker heartbeat --progress "step 3 of 5"',)),
+    short_help="Send a heartbeat.",
+)
 @click.option(
     "--progress", default="", help="Current progress: a step, a count, a digest. Any change counts as progress."
 )
@@ -155,7 +165,7 @@ def heartbeat(*, progress: str, database: str, task_id: str, session: str, gener
     _print_result(as_json, state, task=task_id, state=state)
 
 
-@command.command("error")
+@command.command("error", epilog=epilogue(examples=('rung worker error "ImportError: no module beam"',)))
 @click.argument("summary")
 @body_option
 @file_option
@@ -172,7 +182,11 @@ def error(
     _print_result(as_json, f"error {tries} of this task; wait for fix_proposed", task=task_id, tries=tries)
 
 
-@command.command("context-warning", short_help="Report that the context is nearly full.")
+@command.command(
+    "context-warning",
+    epilog=epilogue(examples=('rung worker context-warning --body "80% used"',)),
+    short_help="Report that the context is nearly full.",
+)
 @body_option
 @file_option
 @lease_options
@@ -193,8 +207,12 @@ def warn(
     _print_result(as_json, "warning sent; wait for a reply", task=task_id)
 
 
-@command.command("review", short_help="Request a review of a checkpoint.")
-@click.option("--checkpoint", type=click.IntRange(min=0), required=True, help="Checkpoint number.")
+@command.command(
+    "review",
+    epilog=epilogue(examples=("rung worker review --checkpoint 1 --report work.md",)),
+    short_help="Request a review of a checkpoint.",
+)
+@click.option("--checkpoint", type=NUMBER_OF, required=True, metavar="N", help="Checkpoint number.")
 @body_option
 @file_option
 @report_option
@@ -216,7 +234,7 @@ def review(
     )
 
 
-@command.command("resume", short_help="Resume after a reply.")
+@command.command("resume", epilog=epilogue(examples=("rung worker resume",)), short_help="Resume after a reply.")
 @body_option
 @file_option
 @lease_options
@@ -237,7 +255,7 @@ def resume(
     _print_result(as_json, "working", task=task_id, state="working")
 
 
-@command.command("complete")
+@command.command("complete", epilog=epilogue(examples=("rung worker complete --report work.md",)))
 @body_option
 @file_option
 @report_option
@@ -253,7 +271,7 @@ def complete(
     _print_result(as_json, "complete", task=task_id, state="complete")
 
 
-@command.command("handoff")
+@command.command("handoff", epilog=epilogue(examples=('rung worker handoff --body "tests pass, docs missing"',)))
 @body_option
 @file_option
 @report_option
@@ -271,10 +289,10 @@ def handoff(
     _print_result(as_json, "exited", task=task_id, state="exited")
 
 
-@command.command("messages")
+@command.command("messages", epilog=epilogue(examples=("rung worker messages --task task-01 --db crew.db",)))
 @task_option
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only messages after this number.")
-@click.option("--type", "types", multiple=True, help="Only messages of this type. May be repeated.")
+@click.option("--after", type=NUMBER_OF, default=0, metavar="N", help="Only messages after this number.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Only messages of this type. May be repeated.")
 @db_option
 @json_option
 def messages(*, task_id: str, after: int, types: tuple[str, ...], database: str, as_json: bool) -> None:

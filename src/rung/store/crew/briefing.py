@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rung.store.crew.rows import CrewMessageRow, TaskRow
     from rung.store.crew.table import CrewTable
 
-_ANSWERS: Final = (MessageType.FIX_PROPOSAL, MessageType.REJECTION)
+_ANSWERS: Final = (MessageType.FIX_PROPOSAL, MessageType.REJECTION, MessageType.APPROVAL)
 _GIVERS: Final = (CONDUCTOR, PERSON)
 
 
@@ -54,6 +54,7 @@ def briefing_of(table: CrewTable, task: TaskRow) -> Briefing:
     handovers = [one for one in messages if one.message_type is MessageType.HANDOFF and one.message.strip()]
     told = max((one.id for one in messages if _is_given(one, CONDUCTOR)), default=0)
     answers = [one.message for one in messages if one.message_type in _ANSWERS and one.id > told]
+    has_progress = bool(task.progress or task.reviews_approved)
     kind = handoff_kind(last_handoff(table, task)) if task.session_id else None
     return Briefing(
         task=task.task_id,
@@ -61,7 +62,8 @@ def briefing_of(table: CrewTable, task: TaskRow) -> Briefing:
         instruction_path=task.instruction_path,
         kind=kind,
         predecessor=task.worked_by,
-        starts_over=kind is HandoffKind.CRASH and not task.progress and not handovers,
+        starts_over=kind is HandoffKind.CRASH and not has_progress and not handovers,
+        reviews_approved=task.reviews_approved,
         handovers=tuple(LeftBehind(session=one.from_session, text=one.message) for one in handovers),
         answer=answers[-1] if answers else "",
         saved=tuple((table.get_fact(SAVED_FACT + task.task_id) or "").splitlines()),

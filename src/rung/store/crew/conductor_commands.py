@@ -43,7 +43,7 @@ class ConductorCommands(WorkerCommands):
             ),
             **encode_columns({name: getattr(new, name) for name in ("plan_mark", "phase", "note", "checkpoints")}),
         }
-        with self._signed_in():
+        with self.signed_in():
             if self.task(new.task_id) is not None:
                 raise ConfigError("task_id", new.task_id, "an id that no task of this crew has")
             self.connection.execute(
@@ -69,7 +69,7 @@ class ConductorCommands(WorkerCommands):
         """
         values = encode_columns(columns)
         names = "".join(f", {name} = ?" for name in values)
-        with self._signed_in():
+        with self.signed_in():
             moved = self.connection.execute(
                 f"UPDATE orchestration_tasks SET state = ?{names}"
                 " WHERE task_id = ? AND state = ? AND generation = ? RETURNING task_id",
@@ -86,7 +86,7 @@ class ConductorCommands(WorkerCommands):
 
     def excuse_error(self, task: TaskRow) -> None:
         """Take back the count of the task's last error, once: no correction was spent on it."""
-        with self._signed_in():
+        with self.signed_in():
             excused = int(self.get_fact(EXCUSED_FACT + task.task_id) or "0")
             number = str(task.error_tries + excused)  # of the error, over the task's life
             if task.error_tries and self.get_fact(_LAST_EXCUSED_FACT + task.task_id) != number:
@@ -112,7 +112,7 @@ class ConductorCommands(WorkerCommands):
         """
         if who not in RESERVED:
             raise ConfigError("who", who, f"one of {', '.join(RESERVED)}")
-        with self._signed_in():
+        with self.signed_in():
             self._beat(who, state, session)
             if who == CONDUCTOR and self._lease_seconds:
                 self.connection.execute(
@@ -186,12 +186,12 @@ class ConductorCommands(WorkerCommands):
 
     def set_fact(self, name: str, value: str) -> None:
         """Store a fact about the crew."""
-        with self._signed_in():
+        with self.signed_in():
             self._upsert_fact(name, str(value))
 
     def change_pool(self, name: str, change: Callable[[Pool], Pool]) -> tuple[Pool, Pool]:
         """Read a pool, change it and store it, in one transaction. Return the pool before and after."""
-        with self._signed_in():
+        with self.signed_in():
             before = parse_pool(self.get_fact(POOL_FACT + name))
             after = change(before)
             if after != before:
@@ -214,7 +214,7 @@ class ConductorCommands(WorkerCommands):
         )
 
     def _write(self, sql: str, values: Sequence[Any]) -> None:
-        with self._signed_in():
+        with self.signed_in():
             self.connection.execute(sql, values)
 
 

@@ -62,7 +62,7 @@ class LeaseCommands(ConductorCommands):
         whether a lease may be taken over.
         """
         me = current_owner()
-        with self._signed_in(fenced=False):
+        with self.signed_in(fenced=False):
             held = self.conductor_lease()
             taken = held.is_live if is_free is None else not is_free(held)
             if taken and held.holder != succeeds:
@@ -87,6 +87,6 @@ class LeaseCommands(ConductorCommands):
 
     def release_lease(self, state: TaskState) -> None:
         """Set the conductor's last state and give the lease up, in one transaction. Its later writes are rejected."""
-        with self._signed_in():
+        with self.signed_in():
             self._beat(CONDUCTOR, state)
             self.connection.execute("UPDATE crew_lease SET term = term + 1, holder = '', expires = 0")

@@ -66,15 +66,20 @@ class ConductorQueries(CrewQueries):
         return [task_from_row(row) for row in self.connection.execute(_CLAIMED)]
 
     def ready_tasks(
-        self, limit: int, exclude: Container[str] = (), admits: Callable[[str], bool] = lambda _: True
+        self,
+        limit: int,
+        exclude: Container[str] = (),
+        admits: Callable[[str], bool] = lambda _: True,
+        rank: Callable[[str], int] = lambda _: 0,
     ) -> list[TaskRow]:
         """Return the first unowned tasks whose dependencies are complete or unreadable, except those in `exclude`.
 
-        `admits` is asked last: whether the pool of the task lets it start.
+        Tasks of a lower `rank` come first, then those of a higher priority. `admits` is asked last: whether the pool of the
+        task lets it start.
         """
         tasks: list[TaskRow] = []
         done: set[str] | None = None
-        for task_id, depends_on in self.connection.execute(_DISPATCHABLE):
+        for task_id, depends_on in sorted(self.connection.execute(_DISPATCHABLE), key=lambda row: rank(row[0])):
             if len(tasks) >= limit:
                 break
             if task_id in exclude:

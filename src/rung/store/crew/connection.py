@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 APPLICATION_ID: Final = 0x52554E43  # "RUNC": tells a crew's table from a journal or another program's file
 MIN_FILE_BYTES: Final = 512  # of any SQLite database
 BUSY_TIMEOUT_MS: Final = 30_000  # in rollback mode every commit locks the whole file
+NO_FILE: Final = "no such file; rung crew run creates it beside its plan, and rung crew init --db {url} an empty one"
 NO_TABLE: Final = "there is no crew table yet; create it with: rung crew init --db {url}"
 
 
@@ -130,10 +131,8 @@ class SqliteCrewConnection:
         if self._execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
             raise StoreError(f"{self.url}: {NO_TABLE.format(url=self.url)}")
         version = self.execute("SELECT value FROM crew_facts WHERE name = 'version'")
-        if version != [(str(schema.VERSION),)]:
-            raise StoreError(
-                f"{self.url}: has schema version {version}; this version of Rung supports {schema.VERSION}"
-            )
+        if problem := schema.version_problem(str(version[0][0]) if version else ""):
+            raise StoreError(f"{self.url}: {problem}")
 
     def _reject_foreign_file(self) -> None:
         """Reject another program's file. Count the tables before reading the id: another process may be creating them."""
@@ -247,6 +246,8 @@ def _prepare(path: Path, *, create: bool) -> None:
     """Reject paths that cannot be a crew table; with `create`, make a new file readable by its owner only."""
     url = str(path)
     try:
+        if any("\ud800" <= character <= "\udfff" for character in url):
+            raise StoreError(f"{url!r}: SQLite needs a path in UTF-8")
         if path.is_symlink():
             raise StoreError(f"{url}: is a symbolic link; name the file itself")
         if path.is_dir():
@@ -260,7 +261,7 @@ def _prepare(path: Path, *, create: bool) -> None:
                 raise StoreError(f"{url}: this user has no read and write permission")
             return
         if not create:
-            raise StoreError(f"{url}: {NO_TABLE.format(url=url)}")
+            raise StoreError(f"{url}: {NO_FILE.format(url=url)}")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))

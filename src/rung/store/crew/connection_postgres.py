@@ -112,10 +112,8 @@ class _CrewBackend(PostgresBackend):
                 f"{self.url}: there is no crew table yet; create it with: rung crew init --db and this URL"
             )
         version = connection.execute("SELECT value FROM crew_facts WHERE name = 'version'")
-        if version != [(str(schema.VERSION),)]:
-            raise StoreError(
-                f"{self.url}: has schema version {version}; this version of Rung supports {schema.VERSION}"
-            )
+        if problem := schema.version_problem(str(version[0][0]) if version else ""):
+            raise StoreError(f"{self.url}: {problem}")
 
     def _create_tables(self, connection: PostgresConnection) -> None:
         with transaction(connection):

@@ -6,7 +6,9 @@ Shared by the command line and the service.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from rung.core.crew.contract import CONTEXT_WARNING as WARNING
 from rung.core.crew.contract import (
@@ -60,6 +62,13 @@ _REPLY_EFFECTS: Final = {
     ),
     OperatorReply.EXIT: _ReplyEffect(TaskState.EXITED, MessageType.EXIT_REQUEST, {"note": "ended by the operator"}),
 }
+
+
+def crew_name(location: str) -> str:
+    """Return the name of a crew in the service and in the audit trail, from the path or URL of its table."""
+    if "://" in location:
+        return urlsplit(location).path.strip("/").replace("/", "-") or "crew"
+    return Path(location).stem or "crew"
 
 
 def reply_to_task(

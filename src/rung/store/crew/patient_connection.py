@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rung.store.crew.table_patience import patiently
+from rung.store.crew.table_patience import MAX_PAUSE_SECONDS, T, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,11 +19,18 @@ class PatientConnection:
     A transaction that is lost half-way raises StoreUnavailable: only its caller knows what to repeat.
     """
 
-    def __init__(self, inner: CrewConnection, seconds: float, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        inner: CrewConnection,
+        seconds: float,
+        log: Callable[[str], None],
+        longest_pause: float = MAX_PAUSE_SECONDS,
+    ) -> None:
         self.inner = inner
         self.url = inner.url
         self._seconds = seconds
         self._log = log
+        self._longest_pause = longest_pause
         self._in_transaction = False
 
     def verify(self, *, full: bool = False) -> None:
@@ -34,11 +41,11 @@ class PatientConnection:
         """Run one statement and return its rows."""
         if self._in_transaction:
             return self.inner.execute(sql, values)
-        return patiently(lambda: self.inner.execute(sql, values), self._log, self._seconds)
+        return self._patiently(lambda: self.inner.execute(sql, values))
 
     def begin(self) -> None:
         """Begin a write transaction."""
-        patiently(self.inner.begin, self._log, self._seconds)
+        self._patiently(self.inner.begin)
         self._in_transaction = True
 
     def commit(self) -> None:
@@ -54,3 +61,6 @@ class PatientConnection:
     def close(self) -> None:
         """Close the connection."""
         self.inner.close()
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        return patiently(action, self._log, self._seconds, longest_pause=self._longest_pause)

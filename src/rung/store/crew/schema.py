@@ -111,6 +111,18 @@ TABLES: Final = (
 _DIALECT: Final = {"serial": "INTEGER PRIMARY KEY", "real": "REAL", "now": "CURRENT_TIMESTAMP"}
 
 
+def version_problem(version: str) -> str:
+    """Return what is wrong with tables of this schema version, and what to do; empty for the current one."""
+    if version == str(VERSION):
+        return ""
+    if version.isdecimal() and int(version) > VERSION:
+        return f"was made by a newer version of Rung (schema {version}; this one reads {VERSION}): upgrade Rung"
+    return (
+        f"was made by an older version of Rung (schema {version or 'unknown'}; this one reads {VERSION}), and crew databases are not"
+        " migrated: finish the crew with that version, or run its plan with a new --db"
+    )
+
+
 def sqlite_statements(key_digest: str) -> Iterator[str]:
     """Yield all statements that create the schema in SQLite, for a crew whose key has this digest."""
     for table in TABLES:

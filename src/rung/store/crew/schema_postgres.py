@@ -59,7 +59,7 @@ def postgres_statements(key_digest: str) -> Iterator[str]:
     yield _function("crew_changes", _changes())
     yield _function("crew_deletes", _deletes())
     yield _function("crew_says", _says())
-    yield _function("crew_said", _said())
+    yield _function("crew_said", _after_message_sql())
     tasks, messages = "ON orchestration_tasks", "ON orchestration_messages"
     yield _trigger("crew_turn_tasks", f"BEFORE INSERT OR UPDATE OR DELETE {tasks} FOR EACH STATEMENT", "crew_turn")
     yield _trigger("crew_turn_messages", f"BEFORE INSERT {messages} FOR EACH STATEMENT", "crew_turn")
@@ -216,7 +216,7 @@ def _says() -> str:
     )
 
 
-def _said() -> str:
+def _after_message_sql() -> str:
     number = r"substring(NEW.message FROM '^[Cc][Hh][Ee][Cc][Kk][Pp][Oo][Ii][Nn][Tt] (\d{1,9})[^:]*:')::integer"
     return (
         "IF NEW.message_type = 'review_request' THEN\n"

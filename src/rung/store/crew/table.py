@@ -9,7 +9,7 @@ from rung.store.crew.conductor_lease import LeaseCommands
 from rung.store.crew.conductor_queries import ConductorQueries
 from rung.store.crew.connection import SqliteCrewConnection
 from rung.store.crew.patient_connection import PatientConnection
-from rung.store.crew.table_patience import patiently
+from rung.store.crew.table_patience import MAX_PAUSE_SECONDS, patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,17 +34,20 @@ class CrewTable(LeaseCommands, ConductorQueries):
         create: bool = False,
         clock: Callable[[], float] | None = None,
         patience: float = 0.0,
+        longest_pause: float = MAX_PAUSE_SECONDS,
         log: Callable[[str], None] = lambda _: None,
     ) -> CrewTable:
         """Open the table at a path (SQLite) or a `postgresql://` URL; `clock` simulates time, on SQLite only.
 
-        `patience` is for how many seconds it waits for a table that is away, instead of raising StoreUnavailable.
+        `patience` is for how many seconds it waits for a table that is away, instead of raising StoreUnavailable;
+        `longest_pause` is the longest one between two tries.
         """
 
         def connect_patiently(*, create: bool = False) -> CrewConnection:
             if not patience:
                 return connect(create=create)
-            return PatientConnection(patiently(lambda: connect(create=create), log, patience), patience, log)
+            opened = patiently(lambda: connect(create=create), log, patience, longest_pause=longest_pause)
+            return PatientConnection(opened, patience, log, longest_pause)
 
         def connect(*, create: bool = False) -> CrewConnection:
             if not str(location).startswith(("postgresql://", "postgres://")):

@@ -18,9 +18,9 @@ WORKER_PATIENCE_SECONDS: Final = 3_600.0  # its work goes on meanwhile
 COMMAND_PATIENCE_SECONDS: Final = 60.0  # of a command that a person waits for
 
 
-def pause(tries: int) -> float:
+def pause(tries: int, longest: float = MAX_PAUSE_SECONDS) -> float:
     """Return the seconds to wait after so many failed tries: doubled each time, up to a limit."""
-    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(tries - 1, 10), MAX_PAUSE_SECONDS)
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(tries - 1, 10), longest)
 
 
 def patiently(
@@ -28,6 +28,7 @@ def patiently(
     log: Callable[[str], None] = lambda _: None,
     seconds: float = PATIENCE_SECONDS,
     *,
+    longest_pause: float = MAX_PAUSE_SECONDS,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
@@ -42,4 +43,4 @@ def patiently(
                 raise
             if tries == 1:
                 log(f"the crew's table is unavailable, trying again: {error}")
-            sleep(pause(tries))
+            sleep(pause(tries, longest_pause))

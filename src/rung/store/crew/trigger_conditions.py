@@ -93,7 +93,9 @@ _CONDITIONS: Final = {
     TransitionGuard.APPROVED: "OLD.approved = 1",
     TransitionGuard.STALE: is_stale("OLD"),
     TransitionGuard.WARNED: WAS_WARNING,
-    TransitionGuard.REPORTED: f"({SIGNED_IN} OR {OWNED} AND EXISTS ({_ITS_MESSAGE} AND said.id > OLD.moved_message AND ({_REPORT})))",
+    TransitionGuard.REPORTED: (
+        f"({OWNED} AND ({SIGNED_IN} OR EXISTS ({_ITS_MESSAGE} AND said.id > OLD.moved_message AND ({_REPORT}))))"
+    ),
     TransitionGuard.SPOKEN: f"({OWNED} AND EXISTS ({_ITS_MESSAGE}))",
 }
 

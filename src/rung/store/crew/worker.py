@@ -20,7 +20,7 @@ from rung.core.domain.errors import (
 )
 from rung.store.crew.briefing import worker_instructions
 from rung.store.crew.table import CrewTable
-from rung.store.crew.table_patience import WORKER_PATIENCE_SECONDS
+from rung.store.crew.table_patience import MAX_PAUSE_SECONDS, WORKER_PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,16 +47,30 @@ class ConductorReply(NamedTuple):
 
 
 class CrewWorker:
-    """A worker that owns one task.
+    """A worker that owns one task of a crew.
 
-    >>> with rung.crew.CrewWorker("crew.db", "task-01") as worker:
-    ...     worker.beat("read the code")
-    ...     worker.review("CHECKPOINT 1: …", checkpoint=1)
-    ...     if worker.wait_for_answer().state == "review_approved":
-    ...         worker.complete("TASK COMPLETE")
+    Use it in a `with` block, in the thread that created it; a background thread sends heartbeats. Leaving the block without
+    `complete` or `hand_off`, with or without an exception, hands the task off with the reason.
 
-    Used by the thread that created it; a background thread sends heartbeats. Leaving the block without `complete` or
-    `hand_off`, with or without an exception, hands the task off with the reason.
+    Args:
+        location: Path or `postgresql://` URL of the crew's table.
+        task: Id of the task. Default: the next one that can be claimed.
+        session: Name of the session. Default: a new one.
+        worked_by: Who works: a model or an agent. Default: unknown.
+        beat_every: Seconds between heartbeats.
+
+    Raises:
+        NoTaskAvailable: No task can be claimed.
+        ClaimBlocked: This task cannot be claimed.
+
+    Example:
+        ```python
+        with rung.crew.CrewWorker("crew.db", "task-01") as worker:
+            worker.beat("read the code")
+            worker.review("CHECKPOINT 1: …", checkpoint=1)
+            if worker.wait_for_answer().state == "review_approved":
+                worker.complete("TASK COMPLETE")
+        ```
     """
 
     def __init__(
@@ -82,7 +96,11 @@ class CrewWorker:
 
     @classmethod
     def launched(cls, *, beat_every: float = HEARTBEAT_SECONDS) -> CrewWorker:
-        """Return the worker for a launched process, from the environment variables of its table, task and session."""
+        """Return the worker for a launched process, from the environment variables of its table, task and session.
+
+        Args:
+            beat_every: Seconds between heartbeats.
+        """
         location = os.environ.get(TABLE_VARIABLE, "")
         if not location:
             raise ConfigError(TABLE_VARIABLE, location, "the crew table's path or postgresql:// URL")
@@ -96,7 +114,9 @@ class CrewWorker:
     # -- lifecycle ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self.table = CrewTable.open(self._location, patience=WORKER_PATIENCE_SECONDS)
+        # A table that is back gets the next heartbeat no later than usual.
+        longest_pause = min(self._heartbeat_seconds, MAX_PAUSE_SECONDS)
+        self.table = CrewTable.open(self._location, patience=WORKER_PATIENCE_SECONDS, longest_pause=longest_pause)
         try:
             self._claim = self._acquire()
             if self._claim.generation > 1:
@@ -204,7 +224,11 @@ class CrewWorker:
     # -- reports --------------------------------------------------------------------------------------
 
     def beat(self, progress: str = "") -> TaskState:
-        """Send a heartbeat with the current progress; raises StopRequested when the worker should stop."""
+        """Send a heartbeat with the current progress; raises StopRequested when the worker should stop.
+
+        Args:
+            progress: What was done last. Default: unchanged.
+        """
         self._raise_pending()
         state = self.table.heartbeat(self.claim, progress=progress)
         if state is TaskState.EXIT_REQUESTED:
@@ -212,7 +236,13 @@ class CrewWorker:
         return state
 
     def error(self, summary: str, *, body: str = "", report_path: str = "") -> int:
-        """Report an error; return the number of errors in the task's life."""
+        """Report an error; return the number of errors in the task's life.
+
+        Args:
+            summary: First line of the report.
+            body: Details. Default: none.
+            report_path: File with a longer report. Default: none.
+        """
         self._raise_pending()
         self._report(
             MessageType.ERROR,
@@ -221,12 +251,22 @@ class CrewWorker:
         return self.table.require_task(self.task_id).error_tries
 
     def warn_context(self, body: str) -> None:
-        """Report that the context window is nearly full."""
+        """Report that the context window is nearly full.
+
+        Args:
+            body: Text of the warning.
+        """
         self._raise_pending()
         self._report(MessageType.CONTEXT_WARNING, lambda: self.table.warn_context(self.claim, body))
 
     def review(self, body: str, *, checkpoint: int, report_path: str = "") -> int:
-        """Request a review; return the review cycle of this checkpoint."""
+        """Request a review; return the review cycle of this checkpoint.
+
+        Args:
+            body: Text for the reviewer.
+            checkpoint: Number of the checkpoint.
+            report_path: File with a longer report. Default: none.
+        """
         self._raise_pending()
         self._report(
             MessageType.REVIEW_REQUEST,
@@ -237,7 +277,13 @@ class CrewWorker:
     def wait_for_answer(
         self, timeout: float | None = None, *, poll: float = POLL_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> ConductorReply:
-        """Wait for the conductor's decision about an error, a warning or a review, then resume the task."""
+        """Wait for the conductor's decision about an error, a warning or a review, then resume the task.
+
+        Args:
+            timeout: Longest wait in seconds. Default: None, any time.
+            poll: Seconds between looks at the table. Default: 2.
+            clock: Clock in seconds, for tests.
+        """
         until = None if timeout is None else clock() + timeout
         while True:
             state = self.beat()
@@ -258,19 +304,33 @@ class CrewWorker:
         return worker_instructions(self.table, self.table.require_task(self.task_id))
 
     def messages(self, *types: MessageType) -> list[CrewMessageRow]:
-        """Return the messages about the task since the last call."""
+        """Return the messages about the task since the last call.
+
+        Args:
+            *types: Types of messages. Default: all.
+        """
         found = self.table.messages(self.task_id, after=self._last_message_id, types=types)
         self._last_message_id = max([self._last_message_id, *(message.id for message in found)])
         return found
 
     def complete(self, body: str = "", *, report_path: str = "") -> None:
-        """Complete the task; requires an approved review."""
+        """Complete the task; requires an approved review.
+
+        Args:
+            body: Text of the report. Default: none.
+            report_path: File with a longer report. Default: none.
+        """
         self._raise_pending()
         self._report(MessageType.COMPLETION, lambda: self.table.complete(self.claim, body, report_path=report_path))
         self._finished.set()
 
     def hand_off(self, body: str, *, report_path: str = "") -> None:
-        """Stop, and leave a handoff for the next worker."""
+        """Stop, and leave a handoff for the next worker.
+
+        Args:
+            body: What the next worker must know.
+            report_path: File with a longer report. Default: none.
+        """
         self._report(MessageType.HANDOFF, lambda: self.table.hand_off(self.claim, body, report_path=report_path))
         self._finished.set()
 

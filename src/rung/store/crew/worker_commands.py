@@ -198,11 +198,11 @@ class WorkerCommands(PoolQueries):
     def post_message(self, task_id: str, sender: str, body: str, type: MessageType | str) -> int:  # noqa: A002  # the column is message_type
         """Post a message and return its id; one of the conductor or of a person needs the crew's key."""
         signs_in = sender in RESERVED_SENDERS or type in CONDUCTOR_ONLY_MESSAGES
-        with self._signed_in() if signs_in else transaction(self.connection):
+        with self.signed_in() if signs_in else transaction(self.connection):
             return self._insert_message(task_id, sender, body, type)
 
     @contextmanager
-    def _signed_in(self, *, fenced: bool = True) -> Iterator[None]:
+    def signed_in(self, *, fenced: bool = True) -> Iterator[None]:
         """Run the block in one transaction with the rights of the conductor; raises StoreError without the crew's key.
 
         Raises ConductorReplaced, and writes nothing, if another conductor has the lease by which this table is fenced.
