@@ -51,7 +51,7 @@ class FaultyProvider(Provider):
         return self._random.choice(sorted(set(fitting) - self._unused))
 
 
-class Kind(NamedTuple):
+class CallKind(NamedTuple):
     """A kind of call."""
 
     client: str
@@ -59,10 +59,10 @@ class Kind(NamedTuple):
     mode: str
 
 
-def kinds(clients: Sequence[str]) -> list[Kind]:
+def kinds(clients: Sequence[str]) -> list[CallKind]:
     """Return every kind of call of these clients."""
     found = [CLIENTS[name] for name in clients]
-    return [Kind(client.name, wire, mode) for client in found for wire in client.wires for mode in client.modes]
+    return [CallKind(client.name, wire, mode) for client in found for wire in client.wires for mode in client.modes]
 
 
 def count_rows(file: Path) -> int:
@@ -70,7 +70,7 @@ def count_rows(file: Path) -> int:
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-async def call(driver: Driver, kind: Kind, url: str, rows: Path) -> str:
+async def call(driver: Driver, kind: CallKind, url: str, rows: Path) -> str:
     """Make a call; return how it ended."""
     told = {"wire": kind.wire, "mode": kind.mode, "tries": "zero", "url": url, "rows": str(rows), "parallel": True}
     found = await driver.ask(told)

@@ -50,7 +50,7 @@ KEY_ENV: Final = "RUNG_STORM_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnsweredCall:
     """One call: its client, when it began and ended, who answered, and its tokens."""
 
     client: int
@@ -68,7 +68,7 @@ class Clients:
     url: str
     number: int
     pause: float
-    answers: list[Answered] = field(default_factory=list)
+    answers: list[AnsweredCall] = field(default_factory=list)
     is_over: bool = False
 
     async def run(self) -> None:
@@ -86,11 +86,13 @@ class Clients:
                 answered = await self._ask(sdk, number, began)
             except anthropic.APIError as error:
                 problem = f"{type(error).__name__}: {str(error)[:100]}"
-                answered = Answered(client=number, began=began, ended=time.perf_counter(), provider="", problem=problem)
+                answered = AnsweredCall(
+                    client=number, began=began, ended=time.perf_counter(), provider="", problem=problem
+                )
             self.answers.append(answered)
             await asyncio.sleep(max(0.0, began + self.pause - time.perf_counter()))
 
-    async def _ask(self, sdk: anthropic.AsyncAnthropic, number: int, began: float) -> Answered:
+    async def _ask(self, sdk: anthropic.AsyncAnthropic, number: int, began: float) -> AnsweredCall:
         async with sdk.messages.stream(
             model=A_MODEL, max_tokens=4_000, extra_headers={"x-rung-session": f"client-{number}"},
             messages=[{"role": "user", "content": f"count to 40 as apple ({number})"}],
@@ -101,15 +103,15 @@ class Clients:
         provider = "b" if headers.get("x-rung-model", "").startswith("b/") else "a"
         tokens = (message.usage.input_tokens, message.usage.output_tokens)
         is_whole = text == WHOLE
-        return Answered(
+        return AnsweredCall(
             client=number, began=began, ended=time.perf_counter(), provider=provider if is_whole else "", tokens=tokens,
             problem="" if is_whole else f"text of {len(text)} characters",
         )  # fmt: skip
 
-    def of(self, provider: str) -> list[Answered]:
+    def of(self, provider: str) -> list[AnsweredCall]:
         return [each for each in self.answers if each.provider == provider]
 
-    def first_in(self, began: float) -> Iterator[Answered]:
+    def first_in(self, began: float) -> Iterator[AnsweredCall]:
         """Yield the first answer of each client to a call that began after this time."""
         seen: set[int] = set()
         for each in sorted(self.answers, key=lambda answered: answered.began):
@@ -145,15 +147,15 @@ class Measured:
     dollars: float  # by the gateway's metrics
 
     @property
-    def lost(self) -> list[Answered]:
+    def lost(self) -> list[AnsweredCall]:
         return self.clients.of("")
 
     @property
-    def in_outage(self) -> list[Answered]:
+    def in_outage(self) -> list[AnsweredCall]:
         return [each for each in self.clients.answers if self.dead_at <= each.began < self.recovered_at]
 
     @property
-    def handed_over(self) -> list[Answered]:
+    def handed_over(self) -> list[AnsweredCall]:
         return [each for each in self.clients.of("b") if each.began >= self.dead_at]
 
 

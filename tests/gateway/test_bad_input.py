@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from rung.cli.group import root
 from rung.core.domain.errors import ConfigError
+from rung.core.policy.parser import parse_policy_file
+from rung.gateway.keys import RequestRejected
 from rung.gateway.settings import settings_from
 from rung.testing.provider import Lab
 from tests.gateway.behind import ASK, WIRES, Behind
 from tests.wires.strict import PATHS, error_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 GOOD = {"model": "small", "max_tokens": 500, "messages": ASK}
 
@@ -178,3 +187,46 @@ def test_settings_that_cannot_be(settings: dict[str, object], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_from(settings)
     assert caught.value.key == key
+
+
+BACKUP = {
+    "anthropic": "http://127.0.0.1:9",
+    "upstreams": {"backup": {"wire": "openai", "url": "http://127.0.0.1:9", "key_env": "BACKUP_KEY"}},
+}
+
+
+@pytest.mark.parametrize("name", ["bakcup/gpt-5.1", "backp/gpt-5.1", "Backup/gpt-5.1", "antropic/gpt-5.1"])
+def test_a_misspelt_upstream_of_a_model(name: str) -> None:
+    """A model whose prefix is nearly the name of an upstream is rejected, with the name that was meant."""
+    book = parse_policy_file({"policy": {"models": ["anthropic/claude-haiku-4-5", name]}})
+    with pytest.raises(ConfigError) as caught:
+        settings_from(BACKUP, book)
+    assert caught.value.key == "policy.models"
+    assert f"there is no upstream '{name.partition('/')[0]}'; did you mean " in str(caught.value)
+    assert f"{'anthropic' if name.startswith('ant') else 'backup'}/gpt-5.1?" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["meta-llama/llama-4", "qwen/qwen-3", "backup/bakcup/gpt-5.1", "deepseek-r1"])
+def test_a_prefix_that_belongs_to_the_model(name: str) -> None:
+    """Prefixes that resemble no upstream, such as those of a router's models, stay part of the name."""
+    book = parse_policy_file({"policy": {"models": ["anthropic/claude-haiku-4-5", name]}})
+    assert settings_from(BACKUP, book).book.default.models[1].name == name
+
+
+def test_a_misspelt_upstream_is_found_by_the_check_of_a_file(tmp_path: Path) -> None:
+    """`rung policy check` rejects what the gateway would reject."""
+    file = tmp_path / "rung.toml"
+    file.write_text(
+        '[policy]\nmodels = ["anthropic/a", "bakcup/b"]\n[gateway]\nanthropic = "http://127.0.0.1:9"\n'
+        '[gateway.upstreams.backup]\nwire = "openai"\nurl = "http://127.0.0.1:9"\nkey_env = "BACKUP_KEY"\n'
+    )
+    done = CliRunner().invoke(root, ["policy", "check", str(file)])
+    assert done.exit_code == 2
+    assert "did you mean backup/b?" in done.output
+
+
+def test_a_client_whose_api_no_upstream_has_is_told_both_ways_out() -> None:
+    """The error names the setting of an upstream, and that a model of another upstream would do."""
+    table = {"upstreams": {"litellm": {"type": "openai", "url": "http://127.0.0.1:1/v1"}}}
+    with pytest.raises(RequestRejected, match="or name a model of another upstream in \\[policy\\] models"):
+        settings_from(table, parse_policy_file({})).first_upstream("anthropic")

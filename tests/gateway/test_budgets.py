@@ -104,3 +104,12 @@ def test_what_is_not_written_down_is_paid_all_the_same(tmp_path: Path) -> None:
     journal = rung.journal(tmp_path / "j.db")
     assert spent_in_month(journal, time.time()) == {"site": pytest.approx(0.16)}
     journal.close()
+
+
+def test_a_fallback_without_a_price_is_named_at_start() -> None:
+    """Under a budget, a listed model whose price nobody knows never answers: the gateway says so before it is needed."""
+    policy = {"models": ["claude-haiku-4-5", "claude-hiaku-5"]}
+    with Behind([], policy=policy, budgets={"project": 1.0}) as behind:
+        line = wait_until(lambda: next((line for line in behind.log_lines if "is unknown" in line), ""))
+    assert "'claude-hiaku-5'" in line
+    assert not any("'claude-haiku-4-5'" in line for line in behind.log_lines)

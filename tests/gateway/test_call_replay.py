@@ -11,6 +11,7 @@ import pytest
 
 import rung
 from rung.core.domain.events import Ordered
+from rung.core.domain.incident import Incident
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.keys import new_key
 from rung.gateway.settings import settings_from
@@ -113,6 +114,19 @@ def test_the_first_call_on_a_model_is_booked(journal: Journal) -> None:
         assert again(journal, RetryChoice("model", model="claude-opus-4-1"))["ok"]
         ((dollars,),) = journal.read("SELECT dollars FROM session WHERE id = ?", (SESSION,))
         assert dollars > 0
+
+
+def test_a_call_that_ends_before_its_order_is_made_again(journal: Journal) -> None:
+    """A retry that was planned while the call was recovered, and is ordered when it has ended, is made as a new incident."""
+    with OwnKey(FAILS_ONCE, journal=journal) as behind:
+        fail(behind, journal)
+        retries, choice = acts(journal), RetryChoice("context")
+        planned = retries.plan(SESSION, choice, "ada")
+        late = planned._replace(incident=Incident.of(planned.events[:-1]))
+        assert late.incident.status is None
+        name = retries.carry_out(late, choice)
+        assert name != planned.incident.id
+        assert wait_until(lambda: journal.runs.received(f"result/{name}"))["ok"]
 
 
 def test_the_record_is_sealed(journal: Journal) -> None:

@@ -103,3 +103,38 @@ def test_a_provider_that_answers_is_back() -> None:
         assert [call.status for call in behind.lab.calls[-2:]] == [400, 200]
         assert lab.attempts == 1
         assert "x-rung-model" not in answer.headers
+
+
+def test_another_model_gets_settings_that_it_accepts() -> None:
+    """A fallback to a newer model of the same API has thinking in its form and no sampling, and the client is told."""
+    rules = [{"fault": "overloaded", "model": "claude-sonnet-4-5"}]
+    with Behind(rules, policy={"models": ["claude-sonnet-4-5", "claude-sonnet-5-5"]}) as behind:
+        answer = send(behind, model="claude-sonnet-4-5", thinking=THINKING, top_k=5)
+        sent = behind.lab.calls[-1].json
+        assert sent["model"] == "claude-sonnet-5-5"
+        assert (sent["thinking"], "top_k" in sent) == ({"type": "adaptive"}, False)
+        assert answer.headers["x-rung-dropped"] == "thinking, top_k"
+
+
+def test_the_own_provider_gets_the_same_bytes_again() -> None:
+    """After a hand-over, the own provider gets the client's bytes as they came, so that its prompt cache is still valid."""
+    body = (
+        b'{ "model":"small", "max_tokens": 3000,  "system":[{"type":"text","text":"h\\u00e9","cache_control":{"type":"ephemeral"}}],'
+        b' "messages":[{"role":"user","content":"hi"}] }'
+    )
+    headers = {
+        **NAMED,
+        "x-api-key": "sk-ant-test",
+        "anthropic-beta": "context-1m-2025-08-07",
+        "content-type": "application/json",
+    }
+    with beside("messages", "chat", DEAD, probe_seconds=0.0) as (behind, lab):
+        first = behind.http().post("/v1/messages", content=body, headers=headers)
+        assert "anthropic-beta" in first.headers["x-rung-dropped"]
+        assert "cache_control" in first.headers["x-rung-dropped"]
+        assert (first.status_code, lab.attempts) == (200, 1)
+        second = behind.http().post("/v1/messages", content=body, headers=headers)
+        assert "x-rung-dropped" not in second.headers
+        own = behind.lab.calls[-1]
+        assert (own.status, own.body) == (200, body)
+        assert own.headers["anthropic-beta"] == "context-1m-2025-08-07"

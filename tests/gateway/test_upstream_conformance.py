@@ -34,7 +34,7 @@ ROUTES = ["direct", "tls", "proxy", "tunnel", "filter"]
 LIMIT = 2**30
 
 
-class Route:
+class ClientRoute:
     """One way from the client to an upstream."""
 
     def __init__(self, name: str, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,11 +75,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(params=ROUTES)
-def route(request: pytest.FixtureRequest, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> Route:
+def route(request: pytest.FixtureRequest, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> ClientRoute:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    return Route(request.param, certificates, monkeypatch)
+    return ClientRoute(request.param, certificates, monkeypatch)
 
 
 async def ask(client: UpstreamClient, upstream: UpstreamSettings, method: str = "POST", body: bytes = b"{}") -> Any:
@@ -91,7 +91,7 @@ async def ask(client: UpstreamClient, upstream: UpstreamSettings, method: str = 
         response.close()
 
 
-def test_a_request_and_its_response(route: Route) -> None:
+def test_a_request_and_its_response(route: ClientRoute) -> None:
     """Method, target, headers and body arrive; status, headers and body come back; a connection is used again."""
 
     async def work(client: UpstreamClient, upstream: UpstreamSettings) -> Any:
@@ -107,14 +107,14 @@ def test_a_request_and_its_response(route: Route) -> None:
     assert rest.endswith(b"\r\n\r\n{}")
 
 
-def test_a_large_compressed_body(route: Route) -> None:
+def test_a_large_compressed_body(route: ClientRoute) -> None:
     """A body comes whole and decompressed, also if it is larger than every buffer."""
     body = bytes(range(256)) * 16_384
     answers, _ = route.run(http_answer(gzip.compress(body, 1), "content-encoding: gzip"), ask)
     assert answers == (200, b"", body)
 
 
-def test_concurrent_requests(route: Route) -> None:
+def test_concurrent_requests(route: ClientRoute) -> None:
     """Concurrent requests use connections of their own, and each gets its own response."""
 
     async def work(client: UpstreamClient, upstream: UpstreamSettings) -> Any:
@@ -133,7 +133,7 @@ def test_concurrent_requests(route: Route) -> None:
         (http_answer(b"", "location: http://x/", status="302 Found"), Kind.CONFIGURATION),
     ],
 )
-def test_failures(route: Route, answer: bytes, kind: Kind) -> None:
+def test_failures(route: ClientRoute, answer: bytes, kind: Kind) -> None:
     """What is no complete response is an AttemptError of the right kind."""
 
     async def work(client: UpstreamClient, upstream: UpstreamSettings) -> Kind:
@@ -144,7 +144,7 @@ def test_failures(route: Route, answer: bytes, kind: Kind) -> None:
     assert route.run(answer, work, close=True)[0] is kind
 
 
-def test_a_response_that_is_left(route: Route) -> None:
+def test_a_response_that_is_left(route: ClientRoute) -> None:
     """Closing an unfinished response closes its connection; the next request gets another one."""
     sent: list[bytes] = []
 

@@ -12,6 +12,7 @@ import pytest
 
 from rung.gateway.client_timeout import answer_within, client_timeout, headers_within
 from rung.gateway.gateway import BREAKER_SETTINGS
+from rung.testing.provider import Lab
 from tests.gateway.behind import ASK, WHOLE, WIRES, Behind, ask, messages
 from tests.gateway.scripted import refused, scripted
 from tests.waiting import wait_until
@@ -87,6 +88,23 @@ def test_a_call_without_an_attempt_gets_the_providers_error() -> None:
         assert (second.status_code, second.json()) == (first.status_code, first.json())
         assert 1 <= int(second.headers["retry-after"]) <= 31
         assert "x-should-retry" not in second.headers
+
+
+def test_a_dead_provider_is_not_reported_with_an_old_error() -> None:
+    """After errors with a response, a provider that closes every connection has no error to report: the client is told so."""
+    with patient([{"fault": "overloaded", "times": 2}, {"fault": "reset"}]) as behind, behind.http() as client:
+        behind.gateway.breakers.settings = replace(BREAKER_SETTINGS, pause=30.0)
+        short = {"x-stainless-timeout": "2"}
+        client.post("/v1/messages", json=body_of("messages"), headers=short)
+        behind.gateway.breakers.settings = replace(BREAKER_SETTINGS, pause=0.2, max_pause=0.5)
+        wait_until(
+            lambda: _text(client, short).startswith("service_down: the upstream is failing; it is tried again in")
+        )
+
+
+def _text(client: Any, headers: dict[str, str]) -> str:
+    text: str = client.post("/v1/messages", json=body_of("messages"), headers=headers).json()["error"]["message"]
+    return text
 
 
 def test_a_fallback_that_is_back_first_serves_those_who_wait() -> None:
@@ -230,3 +248,43 @@ def test_new_conversations_skip_a_model_that_is_down() -> None:
             assert messages(behind.claude(default_headers=session), stream=False).text == WHOLE
         models = [call.model for call in behind.lab.calls]
         assert models == ["small", "small", *["large"] * 4]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("fault", ["model_gone", "unauthorized", "quota"])
+def test_a_broken_fallback_does_not_end_the_waiting(fault: str, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call is waited for as without a fallback if that one has a wrong model name, a refused key or an empty account."""
+    monkeypatch.setenv("BACKUP_KEY", "sk-backup")
+    with Lab([{"fault": fault}]) as backup:
+        upstreams = {"backup": {"wire": "openai", "url": backup.url, "key_env": "BACKUP_KEY"}}
+        policy = {"models": ["anthropic/small", "backup/gpt-5.1"]}
+        with patient([{"fault": "overloaded", "lasts": 2.0}], policy=policy, upstreams=upstreams) as behind:
+            assert ask(behind, "messages", stream=stream).text == WHOLE
+            assert backup.attempts == 1
+
+
+def test_the_end_beside_a_broken_fallback_is_the_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the patience ends, the client gets the error of the model that it asked for, and the journal names it."""
+    monkeypatch.setenv("BACKUP_KEY", "sk-backup")
+    with Lab([{"fault": "model_gone"}]) as backup:
+        upstreams = {"backup": {"wire": "openai", "url": backup.url, "key_env": "BACKUP_KEY"}}
+        policy = {"models": ["anthropic/small", "backup/gpt-5.1"]}
+        with patient([{"fault": "overloaded"}], policy=policy, upstreams=upstreams) as behind, behind.http() as client:
+            got = client.post("/v1/messages", json=body_of("messages"), headers={"x-stainless-timeout": "2"})
+            assert got.status_code == 529
+            assert got.headers["x-rung-failure"] == "overloaded"
+            assert got.headers["x-rung-path"].endswith("fallback,wait,surface")
+
+
+def test_the_log_of_a_handover_names_its_model_and_upstream(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A handover to a model of another upstream is logged with that model and upstream, not with the one that was left."""
+    monkeypatch.setenv("BACKUP_KEY", "sk-backup")
+    with Lab() as backup:
+        upstreams = {"backup": {"wire": "openai", "url": backup.url, "key_env": "BACKUP_KEY"}}
+        policy = {"models": ["anthropic/small", "backup/gpt-5.1"]}
+        with patient([{"fault": "overloaded"}], policy=policy, upstreams=upstreams) as behind:
+            assert ask(behind, "messages", stream=False).text == WHOLE
+    assert "fallback (hand over to backup/gpt-5.1)" in caplog.text
+    assert "hand over to anthropic" not in caplog.text

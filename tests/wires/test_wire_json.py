@@ -53,3 +53,22 @@ def test_an_event_is_one_line_for_any_client(text: str) -> None:
 def test_half_of_a_surrogate_pair_is_escaped() -> None:
     """Some services send it, and it can be written again."""
     assert dump_json({"a": "\ud83d"}) == b'{"a":"\\ud83d"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id": "msg_00000000000000000001", "n": NUMBER}',
+        '{"n":NUMBER}',
+        '{"n" :\n\t -NUMBER , "id": "00000000000000000001"}',
+        "[1, NUMBER]",
+        "NUMBER",
+        '{"00000000000000000001": [[NUMBER]]}',
+        '{"n": ' + " " * 40 + "NUMBER}",
+    ],
+)
+def test_long_numbers_keep_their_digits_beside_ids(text: str) -> None:
+    """A number of more than 64 bits keeps its digits, wherever it stands, and ids with many digits stay texts."""
+    written = text.replace("NUMBER", str(2**70 + 1))
+    assert load_json(written) == json.loads(written)
+    assert load_json(written.encode()) == json.loads(written)

@@ -19,7 +19,7 @@ def read(body: dict[str, Any]) -> Asked:
         model=str(body.get("model")),
         is_stream=bool(body.get("stream")),
         tools={tool["name"]: tool.get("parameters") or {} for tool in functions if "name" in tool},
-        results=sum(_is_result(message) for message in messages),
+        results=sum(is_result(message) for message in messages),
         last_text=_text(messages[-1]),
     )
 
@@ -29,7 +29,7 @@ def _text(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "\n".join(str(part.get("text", "")) for part in content)
 
 
-def _is_result(message: dict[str, Any]) -> bool:
+def is_result(message: dict[str, Any]) -> bool:
     """Return whether a message has a tool's result; smolagents sends them as text of the user."""
     return message.get("role") == "tool" or (
         message.get("role") == "user" and _text(message).startswith("Observation:")

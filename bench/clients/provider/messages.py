@@ -17,9 +17,14 @@ def read(body: dict[str, Any]) -> Asked:
         model=str(body.get("model")),
         is_stream=bool(body.get("stream")),
         tools={tool["name"]: tool.get("input_schema") or {} for tool in body.get("tools") or () if "name" in tool},
-        results=sum(block.get("type") == "tool_result" for block in blocks),
+        results=sum(block.get("type") == "tool_result" or _is_observation(block) for block in blocks),
         last_text="\n".join(str(block.get("text", "")) for block in last),
     )
+
+
+def _is_observation(block: dict[str, Any]) -> bool:
+    """Return whether a text is a tool's result, as smolagents sends it."""
+    return str(block.get("text", "")).startswith("Observation:")
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def read(body: dict[str, Any]) -> Asked:
         model=str(body.get("model")),
         is_stream=bool(body.get("stream")),
         tools={tool["name"]: tool.get("parameters") or {} for tool in tools},
-        results=sum(item.get("type") == "function_call_output" for item in items),
+        results=sum(item.get("type") == "function_call_output" or chat.is_result(item) for item in items),
         last_text=content if isinstance(content, str) else "\n".join(str(part.get("text", "")) for part in content),
     )
 

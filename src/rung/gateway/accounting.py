@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain import events as ev
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.settings import GatewaySettings
     from rung.store.journal.journal import Journal
+
+    _Payer = tuple[ev.IncidentContext, str, str]  # with the model and the upstream
 
 _COUNTER_HELP: Final = {
     "rung_requests_total": "Requests by wire and outcome.",
@@ -66,7 +69,7 @@ class Accounting:
         self._journal = journal
         self._telemetry = Telemetry() if spans else None
         self._second = self._journaled = 0
-        self._unjournaled: dict[tuple[ev.IncidentContext, str, str], float] = {}
+        self._unjournaled: dict[_Payer, float] = {}
 
     def record_success(
         self,
@@ -75,18 +78,17 @@ class Accounting:
         started_at: float,
         ended_at: float,
         tokens: tuple[int, int],
-        dollars: float,
         settings: GatewaySettings,
-    ) -> None:
-        """Record a call whose first attempt succeeded."""
+    ) -> Callable[[float], None]:
+        """Record a call whose first attempt succeeded; return what journals it with its cost in US dollars."""
         self.metrics.add("rung_requests_total", f'wire="{inbound.wire.name}",outcome="succeeded"')
         self.metrics.add("rung_attempts_total")
         if self._telemetry is not None:
             self._telemetry.record_span(
                 inbound, started_at, ended_at, model=inbound.model, attempts=1, outcome="succeeded", tokens=tokens
             )
-        if self._journal is not None:
-            self._journal_success(self._journal, inbound, context, started_at, ended_at, dollars, settings)
+        payer = (context, inbound.model, inbound.upstream.name)
+        return partial(self._journal_success, payer, started_at, ended_at, settings.journaled_per_second)
 
     def record_recovery(
         self,
@@ -120,37 +122,33 @@ class Accounting:
         """Count the tokens and the cost of an attempt."""
         self.metrics.add("rung_tokens_total", 'direction="in"', tokens[0])
         self.metrics.add("rung_tokens_total", 'direction="out"', tokens[1])
+        self.count_dollars(dollars)
+
+    def count_dollars(self, dollars: float) -> None:
+        """Count a cost."""
         if dollars:
             self.metrics.add("rung_dollars_total", "", dollars)
 
     def _journal_success(
-        self,
-        journal: Journal,
-        inbound: InboundRequest,
-        context: ev.IncidentContext,
-        started_at: float,
-        ended_at: float,
-        dollars: float,
-        settings: GatewaySettings,
+        self, payer: _Payer, started_at: float, ended_at: float, per_second: int, dollars: float
     ) -> None:
         """Journal a successful call; beyond `journaled_per_second` only add up its cost."""
+        if self._journal is None:
+            return
         second = int(ended_at)
-        if second != self._second:
+        if second > self._second:  # a call may wait for its price
             self.flush(ended_at)
             self._second, self._journaled = second, 0
         self._journaled += 1
-        if self._journaled <= settings.journaled_per_second:
-            journal.append_lazy(
-                _success_events, context, inbound.model, inbound.upstream.name, started_at, ended_at, dollars
-            )
+        if self._journaled <= per_second:
+            self._journal.append_lazy(_success_events, *payer, started_at, ended_at, dollars)
             return
         self.metrics.add("rung_unwritten_total")
-        if dollars:
-            self.add_unjournaled(context, inbound.model, inbound.upstream.name, dollars)
+        self.add_unjournaled(*payer, dollars)
 
     def add_unjournaled(self, context: ev.IncidentContext, model: str, upstream: str, dollars: float) -> None:
         """Add the cost of a call that is not journaled itself."""
-        if self._journal is not None:
+        if self._journal is not None and dollars:
             payer = (context, model, upstream)
             self._unjournaled[payer] = self._unjournaled.get(payer, 0.0) + dollars
 

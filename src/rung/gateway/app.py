@@ -100,6 +100,7 @@ class GatewayApp:
     async def _admit(self, call: Call, receive: Receive, send: Send) -> None:
         """Check the limits and the key of a request before its body is read, then handle it."""
         gateway = self.gateway
+        gateway.received_requests += 1
         if gateway.active_requests >= gateway.settings.limits.concurrency:
             raise self._busy()
         key = self._check_key(call) if gateway.settings.keys else None
@@ -160,6 +161,7 @@ class GatewayApp:
             await handle(gateway, proxied)
         except asyncio.CancelledError:
             if not monitor.client_left:
+                gateway.stopped_requests += 1
                 raise
             gateway.metrics.add("rung_cancelled_total")
         finally:

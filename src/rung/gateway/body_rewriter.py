@@ -8,11 +8,12 @@ the digest of a body; the body itself stays here, so that no request reaches the
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from rung.core.conversation.compaction import SIZE_MARGIN, compact_messages, count_characters, target_characters
+from rung.core.conversation.media_size import CHARACTERS_PER_TOKEN
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request, json_digest
 from rung.core.domain.token_counts import max_answer_tokens
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rung.core.domain.incident import Incident
-    from rung.core.policy.policy import Policy
+    from rung.core.policy.policy import Model, Policy
     from rung.gateway.proxied_call import ProxiedCall
 
-CHARACTERS_PER_TOKEN: Final = 4
 MIN_ANSWER_TOKENS: Final = 256  # a lower output limit does not resolve a context overflow
+_FIT_NOTES: Final = ("compacted", "elided", "output_limit")  # about a body that was fitted to a model's limits
 RESUME_QUOTE: Final = (
     "\n\nBegin with the last few words of it, exactly as they stand, so that it can be joined without a gap.\n\n"
     "Your answer so far, word for word:\n<answer_so_far>\n{said}\n</answer_so_far>"
@@ -42,6 +43,16 @@ RESUME_QUOTE: Final = (
 
 class RungNotApplicable(Exception):
     """The rung has nothing to change in this request."""
+
+
+class _StoredBody(NamedTuple):
+    """Body of a request of the engine, the route that it was written for, and what the client is told about it."""
+
+    content: bytes
+    model: str
+    agent: str
+    base: dict[str, Any] | None  # without a resume message; None: the client's
+    notes: dict[str, str]
 
 
 class BodyRewriter:
@@ -56,19 +67,26 @@ class BodyRewriter:
         self._original = proxied.original
         self._proxied = proxied
         self._summarise = summarise
-        self._bodies: dict[str, tuple[bytes, str]] = {}  # body and its model, by digest
-        self._base: dict[str, Any] | None = None  # current body without a resume message
-        self._accepted_base: dict[str, Any] | None = None  # last base that an upstream accepted
+        self._bodies: dict[str, _StoredBody] = {}  # by digest
+        self._rooms: dict[str, int] = {}  # by digest: the same JSON has one size, however it is written
+        self._base = proxied.fitted  # current body without a resume message; None: the client's
+        self._own_base: dict[str, Any] | None = (
+            None  # of the client's own provider: no fit for another model changes it
+        )
+        self._own_notes: dict[str, str] = {}
+        self._accepted_base = proxied.fitted  # last base that an upstream accepted
         self._has_accepted = proxied.accepted  # an upstream accepted some body, at least the original
         self._resume_message = ""
         self._has_changed_model = False
-        self.first = self.request(self.inbound.body, self.inbound.model, self.inbound.upstream.name)
+        first = self.inbound.body if proxied.fitted is None else dump_json(proxied.fitted)
+        self.first = self.request(first, self.inbound.model, self.inbound.upstream.name)
 
     def request(self, body: bytes, model: str, agent: str) -> Request:
         """Register a body; return the engine's request with its digest and the room it takes in the context window."""
         digest = body_digest(body)
-        self._bodies[digest] = (body, model)
-        room = len(body) + CHARACTERS_PER_TOKEN * self._output_limit()
+        notes = {name: text for name, text in self._proxied.writer.notes.items() if name in _FIT_NOTES}
+        self._bodies[digest] = _StoredBody(body, model, agent, self._base, notes)
+        room = self._rooms.setdefault(digest, len(body) + CHARACTERS_PER_TOKEN * self._output_limit())
         return Request(model=model, agent=agent, params={"wire": self.inbound.wire.name, "body": digest, "room": room})
 
     def _output_limit(self) -> int:
@@ -79,6 +97,7 @@ class BodyRewriter:
 
     def outbound(self, request: Request) -> Outbound:
         """Return the upstream request for a request of the engine."""
+        self._use_base_of(request)
         last = self._original.is_last_resort or self._has_changed_model
         return outbound_for(
             self._table,
@@ -97,20 +116,50 @@ class BodyRewriter:
 
     def _body_of(self, request: Request) -> bytes:
         """Return the body of a request, with a model or prompt that the engine changed by itself."""
-        body, model = self._bodies[request.params["body"]]
-        if request.model == model and not request.prompt:
-            return body
+        stored = self._bodies[request.params["body"]]
+        if self._has_returned(request, stored):
+            stored = stored._replace(content=self._content(self._own_base), model=request.model)
+        if request.model == stored.model and not request.prompt:
+            return stored.content
         bodies = self.inbound.wire.bodies
-        changed = load_json(body)
-        if request.model != model:
+        changed = load_json(stored.content)
+        if request.model != stored.model:
             changed = self._with_model(changed, self._target(request))
         return dump_json(bodies.with_user_message(changed, request.prompt) if request.prompt else changed)
+
+    def _is_own(self, request: Request) -> bool:
+        return (request.model, request.agent) == (self.inbound.model, self.inbound.upstream.name)
+
+    def _has_returned(self, request: Request, stored: _StoredBody) -> bool:
+        """Return whether the engine sends a body that was written for another model back to the client's own provider."""
+        return self._is_own(request) and (stored.model, stored.agent) != (request.model, request.agent)
+
+    def _use_base_of(self, request: Request) -> None:
+        """Continue with the body of this request: the engine may have returned to an earlier one."""
+        stored = self._bodies[request.params["body"]]
+        self._use_base(self._own_base if self._has_returned(request, stored) else stored.base, stored.notes)
+
+    def _use_base(self, base: dict[str, Any] | None, notes: dict[str, str]) -> None:
+        self._base = base
+        for name in _FIT_NOTES:
+            self._proxied.writer.notes.pop(name, None)
+        if base is not None:
+            self._proxied.writer.notes |= notes
+
+    def _content(self, base: dict[str, Any] | None) -> bytes:
+        """Return a body as it is sent: with the resume message, if there is one; else the client's bytes if it is theirs."""
+        if self._resume_message:
+            parsed = self.inbound.parsed() if base is None else base
+            return dump_json(self.inbound.wire.bodies.with_user_message(parsed, self._resume_message))
+        return self.inbound.body if base is None else dump_json(base)
 
     def _with_model(self, body: dict[str, Any], target: Target) -> dict[str, Any]:
         """Return the body for another model. One that is translated keeps its thinking, which no translator passes on."""
         if self._table.wire_for(target, self.inbound) != self.inbound.wire.name:
             return {**body, "model": target.model} if "model" in body else body  # the path of Gemini's API names it
-        return self.inbound.wire.bodies.with_model(body, target.model)
+        known = self._table.provider(target.upstream).known_name(target.model)
+        changed = self.inbound.wire.bodies.with_model(body, known)
+        return {**changed, "model": target.model} if known != target.model and "model" in changed else changed
 
     @property
     def base(self) -> dict[str, Any]:
@@ -135,6 +184,7 @@ class BodyRewriter:
     # -- rungs -------------------------------------------------------------------------------------------
 
     def _raise_limit(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+        self._use_base_of(request)
         limit = self.inbound.wire.bodies.limit(self.base)
         model_settings = self.policy.model(request.model)
         max_tokens = model_settings.max_tokens if model_settings is not None else DEFAULT_MAX_OUTPUT_TOKENS
@@ -148,7 +198,7 @@ class BodyRewriter:
 
     def _set_resume_message(self, incident: Incident) -> None:
         """Append a user turn that quotes the answer so far to every further request."""
-        failure = incident.failure
+        failure = incident.failure_to_solve
         assert failure is not None  # noqa: S101  # the engine resumes after a failure
         choices = self.inbound.wire.bodies.choices(self.inbound.parsed())
         stream, received = self._proxied.stream, self._proxied.has_received()
@@ -172,6 +222,7 @@ class BodyRewriter:
 
     async def _compact(self, request: Request, incident: Incident) -> Request:
         assert incident.failure is not None  # noqa: S101  # the engine compacts after a failure
+        self._use_base_of(request)
         bodies, body = self.inbound.wire.bodies, self.base
         room = max_answer_tokens(incident.failure.message)
         if room is not None and room >= MIN_ANSWER_TOKENS:
@@ -217,15 +268,14 @@ class BodyRewriter:
         return self.inbound.wire.bodies.with_limit(body, room)
 
     def _repair(self, request: Request, incident: Incident) -> Request:  # noqa: ARG002  # the engine's signature
+        self._use_base_of(request)
         return self._new_request(self.inbound.wire.bodies.with_repaired_history(self.base), request)
 
     async def _change_model(self, request: Request, incident: Incident) -> Request:
         model_settings = self.policy.model(request.model)
         agent = model_settings.provider if model_settings is not None and model_settings.provider else request.agent
         request = request.replace(agent=agent)
-        base = self._on_model(request)
-        if model_settings is not None and model_settings.window:
-            base = await self._fitted(base, model_settings.window)
+        base = await self._on_model(request)
         if incident.resumed_elsewhere:  # the client already received the beginning
             self._set_resume_message(incident)
         self._has_changed_model = True
@@ -242,7 +292,14 @@ class BodyRewriter:
         self._proxied.writer.notes["compacted"] = f"{size} to {count_characters([fitted])} characters"
         return self._with_room(fitted, window - count_characters([fitted]) // CHARACTERS_PER_TOKEN)
 
-    def on_model(self, model: str) -> Request:
+    async def fit_first(self, listed: Model) -> None:
+        """Fit the first request to the limits of the listed model that serves it."""
+        fitted = await self._within(self.base, listed)
+        if fitted is not self.base:
+            self._proxied.fitted = fitted
+            self._proxied.original = self.outbound(self._new_request(fitted, self.first))
+
+    async def on_model(self, model: str) -> Request:
         """Return the original request on another model, used when the session was moved to it."""
         model_settings = self.policy.model(model)
         agent = (
@@ -251,26 +308,41 @@ class BodyRewriter:
             else self.inbound.upstream.name
         )
         request = self.first.replace(model=model, agent=agent)
-        return self._new_request(self._on_model(request), request)
+        return self._new_request(await self._on_model(request), request)
 
-    def _on_model(self, request: Request) -> dict[str, Any]:
-        """Return the body for the model of a request: its name, its history, and an output limit that it accepts."""
-        bodies, body, target = self.inbound.wire.bodies, self.base, self._target(request)
+    async def _on_model(self, request: Request) -> dict[str, Any]:
+        """Return the body for the model of a request: its name, and a history and an output limit that it accepts."""
+        self._use_base(self._own_base, self._own_notes)
+        body, target = self.base, self._target(request)
         if target.model != body.get("model", self.inbound.upstream_model):  # the path of Gemini's API names it
             body = self._with_model(body, target)
-        listed, limit = self.policy.model(request.model), bodies.limit(body)
-        if listed is None or limit is None or limit <= listed.max_tokens:
-            return body
-        return bodies.with_limit(body, listed.max_tokens)
+        listed = self.policy.model(request.model)
+        return body if listed is None else await self._within(body, listed)
+
+    async def _within(self, body: dict[str, Any], listed: Model) -> dict[str, Any]:
+        """Return the body within the limits of a listed model; name what is changed in the notes."""
+        bodies = self.inbound.wire.bodies
+        limit = bodies.limit(body)
+        if limit is not None and limit > listed.max_tokens:
+            body = bodies.with_limit(body, listed.max_tokens)
+        if listed.window:
+            body = await self._fitted(body, listed.window)
+        lowered = bodies.limit(body)
+        if lowered != limit:
+            self._proxied.writer.notes["output_limit"] = f"{limit} to {lowered} tokens"
+        return body
 
     def with_nudge(self, request: Request, message: str) -> Request:
         """Return the request with another user turn, which all later rewrites keep."""
         return self._new_request(self.inbound.wire.bodies.with_user_message(self.base, message), request)
 
     def _new_request(self, base: dict[str, Any], request: Request) -> Request:
-        self._base = base
-        body = self.inbound.wire.bodies.with_user_message(base, self._resume_message) if self._resume_message else base
-        return self.request(dump_json(body), request.model, request.agent)
+        self._base = None if base is self.inbound.parsed() else base
+        changed = self.request(self._content(self._base), request.model, request.agent)
+        if self._is_own(request) and self._base is not self._proxied.fitted:
+            self._own_base = self._base
+            self._own_notes = self._bodies[changed.params["body"]].notes
+        return changed
 
 
 def body_digest(body: bytes) -> str:

@@ -52,7 +52,7 @@ class CallReplays:
         self._running: set[asyncio.Task[None]] = set()
 
     async def poll(self) -> None:
-        """Say that this gateway is there, and begin what was ordered."""
+        """Register this gateway, and begin the ordered replays."""
         gateway = self._gateway
         if gateway.journal is None:
             return
@@ -71,7 +71,7 @@ class CallReplays:
                 task.add_done_callback(self._running.discard)
 
     def close(self, journal: Journal) -> None:
-        """Say that this gateway has gone. Blocks on the journal."""
+        """Unregister this gateway. Blocks on the journal."""
         if self._announced:
             retire(journal, self._holder)
 
@@ -89,7 +89,7 @@ class CallReplays:
         return None if taken is None else (taken, call)
 
     async def _carry_out(self, journal: Journal, order: ReplayOrder, call: RecordedCall | None) -> None:
-        gateway, answer = self._gateway, _Answer()
+        gateway, answer = self._gateway, _ReplayedResponse()
         gateway.active_requests += 1
         try:
             inbound = self._inbound(order, call)
@@ -149,7 +149,7 @@ class CallReplays:
         return inbound
 
 
-class _Answer:
+class _ReplayedResponse:
     """Collects the response of a replay, in place of a client."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rung.engine.loop.process_state import BreakerRegistry
-    from rung.engine.ports import ServiceWait
+    from rung.engine.ports.recovery import ServiceWait
     from rung.gateway.response import GatewayResponse
 
 _RELEASED_PER_SECOND: Final = 100  # calls that go on after an outage, and polls during it
@@ -105,10 +105,15 @@ class CircuitWaits:
 
     # -- errors of the upstream --------------------------------------------------------------------------
 
-    def record_error(self, key: str, response: GatewayResponse) -> None:
-        """Keep the error response of an upstream, for calls of its circuit that end without one of their own."""
-        if len(response.body) <= _MAX_ERROR_BYTES:
+    def record_error(self, key: str, response: GatewayResponse | None) -> None:
+        """Keep the last error response of an upstream, for calls of its circuit that end without one of their own.
+
+        An upstream that did not answer at all (None) has no last error any more.
+        """
+        if response is not None and len(response.body) <= _MAX_ERROR_BYTES:
             _put_last(self._errors, key, response)
+        else:
+            self._errors.pop(key, None)
 
     def last_error(self, key: str) -> GatewayResponse | None:
         """Return the last error response of a circuit's upstream."""

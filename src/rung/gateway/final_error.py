@@ -10,6 +10,7 @@ from rung.core.classify.classifier import classify
 from rung.core.domain.failures import CIRCUIT_OPEN, Kind
 from rung.gateway import response as responses
 from rung.gateway.response import GatewayResponse
+from rung.wires.context_limit import context_limit_message
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -38,13 +39,23 @@ async def send_final_error(proxied: ProxiedCall, failure: Failure, waits: Circui
         await writer.write(proxied.native_end, last=True)
     elif proxied.partials:
         await proxied.reply(GatewayResponse(_OK, [_JSON], orjson.dumps(wire.bodies.merge(proxied.partials))))
-    elif writer.headers_sent and proxied.last_response is not None and proxied.last_response.status == _OK:
-        await proxied.reply(proxied.last_response)
+    elif (answer := _last_answer(proxied)) is not None:
+        await proxied.reply(answer)
     elif writer.headers_sent:
         stream = proxied.stream or wire.splice()
-        await writer.write(stream.error_event(status, failure.headline(500)), last=True)
+        text = _headline(failure, waits.retry_after(circuit))
+        if failure.kind is Kind.CONTEXT_LIMIT:
+            text = context_limit_message(wire.name, failure.message, failure.tokens)
+        await writer.write(stream.error_event(status, text), last=True)
     else:
         await writer.reply(_final_response(proxied, failure, status, waits.retry_after(circuit)))
+
+
+def _last_answer(proxied: ProxiedCall) -> GatewayResponse | None:
+    """Return the whole answer of the last attempt to a client that asked for a stream; None if there is none."""
+    last = proxied.last_response
+    is_stream = proxied.writer.headers_sent or proxied.inbound.is_stream
+    return last if is_stream and last is not None and last.status == _OK else None
 
 
 def _own_failure(proxied: ProxiedCall, failure: Failure) -> Failure:
@@ -61,12 +72,21 @@ def _own_failure(proxied: ProxiedCall, failure: Failure) -> Failure:
     return classify(own.evidence)
 
 
+def _headline(failure: Failure, wait: int) -> str:
+    """Return the failure in one line. The name of a circuit is no business of a client: it has a digest of its key."""
+    if failure.evidence.code != CIRCUIT_OPEN:
+        return failure.headline(500)
+    return f"{failure.kind}: the upstream is failing; it is tried again in {max(wait, 1)} s"
+
+
 def _final_response(proxied: ProxiedCall, failure: Failure, status: int, wait: int) -> GatewayResponse:
     last = proxied.last_response
     if failure.kind is Kind.INVALID_REQUEST and len(proxied.error_responses) > 1:
         last = proxied.error_responses[0]  # report the error for the client's own request, not for a rewritten one
-    if last is None:
-        last = responses.upstream_error(proxied.inbound.wire, status, failure.headline(500))
+    if last is None and failure.kind is Kind.CONTEXT_LIMIT:
+        last = responses.context_limit_error(proxied.inbound.wire, failure)
+    elif last is None:
+        last = responses.upstream_error(proxied.inbound.wire, status, _headline(failure, wait))
     if last.status == 0:  # from an error event, which has no status
         last = last._replace(status=failure.evidence.status or status)
     return responses.with_retry_advice(last, failure, wait)

@@ -50,7 +50,7 @@ def retry_budget(journal: Journal | None) -> RetryBudget:
 
 
 class GatewayFleet:
-    """What this gateway shares with its fleet; without one, the limits of its keys alone."""
+    """State that this gateway shares with its fleet; without one, the limits of its keys alone."""
 
     def __init__(self, gateway: Gateway, log: Callable[[str], object]) -> None:
         self._gateway = gateway
@@ -79,7 +79,7 @@ class GatewayFleet:
             await self.exchange()
 
     async def exchange(self) -> None:
-        """Tell the others what this gateway has learned and used, and adopt what they know."""
+        """Publish what this gateway has learned and used, and adopt the state of the others."""
         limits, clock = self.limits, self._gateway.clock
         if limits is None:
             return

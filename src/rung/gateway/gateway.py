@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.core.policy.breaker import BreakerSettings
-from rung.core.recovery.handover import with_enough_room
+from rung.core.policy.spend_estimates import asks_long_context
+from rung.core.recovery.handover import with_enough_room, with_windows
 from rung.core.recovery.stream_rules import with_accounts
 from rung.engine.loop.process_state import BreakerRegistry
-from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.engine.ports.clock import SYSTEM_CLOCK
 from rung.gateway.accounting import Accounting
-from rung.gateway.body_rewriter import CHARACTERS_PER_TOKEN
 from rung.gateway.call_recording import CallRecording
 from rung.gateway.circuit_waits import CircuitWaits
 from rung.gateway.detector_port import RequestView, ResponseView, run_detectors
@@ -26,10 +28,11 @@ from rung.gateway.references import ReferenceTable
 from rung.gateway.request_coalescing import InFlightRequests
 from rung.gateway.route_probe import RouteProbe
 from rung.gateway.sessions import SessionTable, session_id
+from rung.gateway.spending.unpriced_calls import UnpricedCalls
 from rung.gateway.upstream.headers import check_keys
 from rung.gateway.upstream.health import UpstreamHealth
 from rung.gateway.upstream.secret_filter import SecretFilter
-from rung.gateway.upstream.table import Target, UpstreamTable
+from rung.gateway.upstream.table import Target, UpstreamTable, has_same_api
 from rung.store.project_scope import ProjectJournal
 
 if TYPE_CHECKING:
@@ -43,11 +46,13 @@ if TYPE_CHECKING:
     from rung.gateway.response_writer import Send
     from rung.gateway.settings import GatewaySettings
     from rung.gateway.spending.paid_attempts import CallSpending
+    from rung.gateway.upstream.health import Route
     from rung.store.journal.journal import Journal
 
 # A short pause: traffic through a gateway is steady, so a probe request is always available.
 BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=30.0)
 _BACKGROUND_INTERVAL_SECONDS: Final = 1.0
+_LAST_LOOKUP_SECONDS: Final = 10.0  # that a gateway which stops waits for the prices of its last calls
 MAX_CIRCUITS: Final = 5_000  # clients choose the names of models and credentials
 
 
@@ -85,10 +90,14 @@ class Gateway:
         self.accounting = Accounting(journal, log, spans=settings.otel)
         self.metrics = self.accounting.metrics
         self.ledger = self.accounting.ledger
+        self.unpriced_calls = UnpricedCalls(self.ledger, self._count_late_dollars, log)
         self.active_requests = 0
+        self.received_requests = 0
+        self.stopped_requests = 0  # while they waited: the gateway stopped
         self.policies = PolicyTable(settings.book, journal, self.clock.now, log)
         self.fleet = GatewayFleet(self, log)
         self._last_error = ""
+        self._unpriced_models: set[str] = set()  # that a warning has named
         self._log = log
 
     def reload(self, settings: GatewaySettings) -> None:
@@ -108,6 +117,8 @@ class Gateway:
         if self.journal is None:
             self.ledger.limits = settings.budgets
         self.policies.use_book(settings.book)
+        self._unpriced_models.clear()
+        self._request_listed_prices()
 
     def _make_upstreams(self) -> Upstreams:
         """Build the shared inputs of proxied calls; add the loop guard to the detectors if it is enabled."""
@@ -128,6 +139,7 @@ class Gateway:
     async def load(self) -> None:
         """Load spend and operator settings from the journal before the first request, and ask for the listed prices."""
         self._request_listed_prices()
+        self.ledger.prices.start()
         await self.fleet.exchange()
         try:
             await self._refresh()
@@ -135,19 +147,34 @@ class Gateway:
             self._log(f"rung gateway: {type(error).__name__}: {error}")
 
     def _request_listed_prices(self) -> None:
-        """Look the prices of the policy's models up before they are called: a call whose price is unknown costs nothing."""
+        """Look prices and context windows of the policy's models up before they are called, so that no call is booked late."""
         prices, upstreams = self.ledger.prices, self.settings.upstreams
         for model in self.policy("").models if upstreams else ():
+            prices.request(self.upstream_table.find(model.name, upstreams[0]).model, "", self.clock.now())
+
+    def _warn_of_unpriced_fallbacks(self) -> None:
+        """Log the listed models that calls with a spend limit never reach, because nobody knows their price."""
+        is_limited = self.ledger.limits.has_limits or any(key.dollars is not None for key in self.settings.keys)
+        upstreams, prices = self.settings.upstreams, self.ledger.prices
+        for model in self.policy("").models if is_limited and upstreams else ():
             name = self.upstream_table.find(model.name, upstreams[0]).model
-            if prices.price(name, self.settings.prices) is None:
-                prices.request(name, "", self.clock.now())
+            is_priced = bool(model.cost) or prices.price(name, self.settings.prices) is not None
+            if is_priced or not prices.is_unlisted(name) or model.name in self._unpriced_models:
+                continue
+            self._unpriced_models.add(model.name)
+            self._log(
+                f"rung gateway: warning: the price of model {model.name!r} is unknown, so calls with a spend limit do not use"
+                f" it. Check its name, or set `input` and `output` in [gateway.prices.{name!r}]"
+            )
 
     async def background_loop(self, *more: Callable[[], Awaitable[None]]) -> None:
         """Look up prices, refresh spend and operator settings from the journal, and do `more`, forever."""
         while True:
             await asyncio.sleep(_BACKGROUND_INTERVAL_SECONDS)
             try:
-                await self.ledger.prices.look_up()
+                self.ledger.prices.start()
+                self.unpriced_calls.book(self.clock.now())
+                self._warn_of_unpriced_fallbacks()
                 if self.journal is not None:
                     self.accounting.flush(self.clock.now())
                 await self._refresh()
@@ -173,8 +200,16 @@ class Gateway:
         """Close the connections and flush pending spend to the journal."""
         await self.client.close()
         await self.call_recording.flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_LOOKUP_SECONDS):
+                await self.ledger.prices.look_up()
+        self.unpriced_calls.book(self.clock.now(), at_end=True)
         if self.journal is not None:
             await asyncio.to_thread(self._close_journal, self.journal)
+
+    def _count_late_dollars(self, route: Route, dollars: float) -> None:
+        self.accounting.count_dollars(dollars)
+        self.health.add_cost(route, dollars)
 
     def _close_journal(self, journal: Journal) -> None:
         self.fleet.leave()
@@ -220,11 +255,15 @@ class Gateway:
         `spent`: US dollars that the request's first attempt has cost.
         """
         policy, table = self.policy(inbound.project), self.upstream_table
-        tokens = len(inbound.body) // CHARACTERS_PER_TOKEN
-        models = with_enough_room(table.usable_models(policy.models, inbound), inbound.model, tokens)
+        models = with_windows(table.usable_models(policy.models, inbound), partial(self._listed_window, inbound))
+        models = with_enough_room(models, inbound.model, inbound.estimated_tokens())
         # An upstream that the model list names has the models that it is named with, and no others.
         named = {model.provider for model in models}
-        upstreams = settings.of_wire(inbound.wire.upstream)
+        upstreams = tuple(
+            upstream
+            for upstream in settings.of_wire(inbound.wire.upstream)
+            if not table.loses_history(Target(upstream, inbound.upstream_model), inbound)
+        )
         agents = tuple(each.name for each in upstreams if each is inbound.upstream or each.name not in named)
         same_account = tuple(
             upstream.name for upstream in upstreams if upstream.account in ("", inbound.upstream.account)
@@ -239,6 +278,13 @@ class Gateway:
             self.clock.now(),
             lambda model: table.find(model, inbound.upstream).model,
         )
+
+    def _listed_window(self, inbound: InboundRequest, model: str) -> int | None:
+        """Return the context window of a model by the price list; None if it is unknown or the client asks for a longer one."""
+        target = self.upstream_table.find(model, inbound.upstream)
+        betas = inbound.headers.get(b"anthropic-beta", b"").decode("latin-1")
+        is_longer = has_same_api(target.upstream, inbound) and asks_long_context({}, betas)
+        return None if is_longer else self.ledger.prices.window(target.model)
 
     def journal_for(self, inbound: InboundRequest, pinned: str) -> ProjectJournal | None:
         """Return the journal, scoped to a request: its project, the models of its key, and the model of its session."""

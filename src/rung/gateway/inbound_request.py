@@ -17,6 +17,7 @@ from rung.wires.wire_json import dump_json, json_object, load_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rung.core.policy.policy import Model
     from rung.gateway.upstream.settings import UpstreamSettings
     from rung.wires.registry import WireFormat
 
@@ -58,6 +59,7 @@ class InboundRequest:
     session: str = ""  # session that the headers name, qualified by the key; empty if they name none
     model: str = ""  # at the top level of the body, or in the path
     upstream_model: str = ""  # the name that the upstream has for it
+    listed: Model | None = None  # model of the policy that serves the request first, in the place of the named one
     is_stream: bool = False  # whether a stream is requested
     key_dollars: float | None = None  # spend limit of the key
     key_hash: str = ""
@@ -130,6 +132,15 @@ class InboundRequest:
             except NotJson:
                 self._is_self_contained = False
         return self._is_self_contained
+
+    def estimated_tokens(self) -> int:
+        """Estimate the tokens of the body. One that is not JSON is left to the upstream to reject."""
+        from rung.core.conversation.compaction import estimate_tokens  # only calls that failed need it
+
+        try:
+            return estimate_tokens([self.parsed()])
+        except NotJson:
+            return 0
 
     def may_use(self, model: str) -> bool:
         """Return whether the key of the request may use a model."""

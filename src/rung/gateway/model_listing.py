@@ -90,6 +90,7 @@ async def answer_lookup(
         attempt,
         Request(prompt=path),
         policy=policy,
+        journal=None,  # not a call of a client
         key=f"{upstream.name}{path if is_count else _listing(path)}",
         breakers=gateway.breakers,
         retry_budget=gateway.retry_budget,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.gateway.first_token import FirstTokenLimits
+from rung.gateway.upstream.claude_body import accepted_betas, beta_headers, removed_betas, requested_betas
 from rung.gateway.upstream.headers import headers_for_upstream, own_headers
 from rung.gateway.upstream.health import UpstreamHealth
 from rung.gateway.upstream.table import credentialed, has_same_api
 from rung.wires.anthropic_turns import without_impossible_thinking
 from rung.wires.registry import MESSAGES
+from rung.wires.wire_json import changed_settings, load_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
     Inspect = Callable[[InboundRequest, str | None, Sequence[tuple[str, object]]], DetectorResult | None]
+
+_BETAS: Final = ("anthropic-beta", "openai-beta")  # headers that ask for features of one API
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,7 @@ class Outbound(NamedTuple):
     is_direct: bool = True  # the provider takes the request as it is
     translated: TranslatedCall | None = None  # if the upstream does not speak the client's wire
     is_stream: bool = False  # asks for a stream
-    is_without_thinking: bool = False  # `thinking` was left out, because the API rejects it here
+    dropped: tuple[str, ...] = ()  # settings that were left out or changed, because the upstream rejects them here
 
     @property
     def route(self) -> tuple[str, str]:
@@ -82,14 +86,23 @@ def outbound_for(
     if not has_same_api(upstream, inbound):
         upstream = credentialed(upstream, inbound) or upstream
         headers = own_headers(upstream)
+        if table.wire_for(target, inbound) == inbound.wire.name == MESSAGES.name:
+            headers += beta_headers(inbound.raw_headers)  # Claude on the platform of another provider
     elif upstream is not inbound.upstream:
         headers = headers_for_upstream(list(inbound.headers.items()), upstream)
     wire, client_wire = table.wire_for(target, inbound), inbound.wire.name
     translated, sent = None, body
+    dropped: tuple[str, ...] = ()
     if wire != client_wire:
-        translated = _translated(client_wire, wire, body, target.model, is_stream=is_stream)
+        known = table.provider(upstream).known_name(target.model)
+        translated = _translated(client_wire, wire, body, known, is_stream=is_stream)
+        translated.dropped.update(name for name in _BETAS if inbound.headers.get(name.encode()))
     elif wire == MESSAGES.name:
         sent = without_impossible_thinking(body)
+    if translated is None and sent is not inbound.body and (sent is not body or target.model != inbound.upstream_model):
+        dropped = changed_settings(inbound.parsed(), load_json(sent))
+    if wire == client_wire == MESSAGES.name and (upstream.betas is not None or not has_same_api(upstream, inbound)):
+        dropped += removed_betas(inbound.raw_headers, requested_betas(headers, accepted_betas(upstream)))
     return Outbound(
         upstream=upstream,
         target=inbound.target_for(target.model, is_stream=is_stream),
@@ -102,7 +115,7 @@ def outbound_for(
         is_direct=translated is None and table.provider(upstream).is_direct(wire, target.model),
         translated=translated,
         is_stream=is_stream,
-        is_without_thinking=sent is not body,
+        dropped=dropped,
     )
 
 

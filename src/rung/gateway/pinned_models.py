@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 STORE_WAIT_SECONDS: Final = 0.5
-MAX_KNOWN: Final = 10_000
+MAX_CACHED_NAMES: Final = 10_000
 
 
 class _Batch:
@@ -36,7 +36,7 @@ class PinnedModels:
 
     def __init__(self, journal: Journal | None, log: Callable[[str], object]) -> None:
         self._journal, self._log = journal, log
-        self._known: dict[str, str] = {}  # as last read
+        self._pinned: dict[str, str] = {}  # as last read
         self._is_used = False  # whether any session has a chosen model
         self._next: _Batch | None = None  # its query has not begun
         self._running: asyncio.Task[None] | None = None
@@ -53,7 +53,7 @@ class PinnedModels:
         if not name:
             return ""
         await self._query(name)
-        model = self._known.get(name, "")
+        model = self._pinned.get(name, "")
         return model if model and inbound.may_use(model) else ""
 
     async def _query(self, name: str) -> None:
@@ -78,8 +78,8 @@ class PinnedModels:
         except Exception as error:  # noqa: BLE001  # a store in trouble must not affect requests
             self._log(f"rung gateway: chosen models were not read: {type(error).__name__}: {error}")
             return
-        if len(self._known) > MAX_KNOWN:
-            self._known.clear()
+        if len(self._pinned) > MAX_CACHED_NAMES:
+            self._pinned.clear()
         for name in batch.names:
-            self._known.pop(name, None)
-        self._known |= found
+            self._pinned.pop(name, None)
+        self._pinned |= found

@@ -32,6 +32,7 @@ from rung.gateway.response_writer import ResponseWriter
 from rung.gateway.spending.attempt_meter import AttemptMeter
 from rung.gateway.upstream.call_keys import CallKeys
 from rung.gateway.upstream_request import send_upstream
+from rung.wires.sse import KEEP_ALIVE
 from rung.wires.tool_arguments import invalid_call, missing_arguments
 from rung.wires.wire_json import dump_json, json_object, object_field, object_list
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from rung.gateway.outbound import Outbound, Upstreams
     from rung.gateway.response_writer import Send
     from rung.gateway.spending.paid_attempts import CallSpending
+    from rung.gateway.upstream.translated_call import TranslatedCall
     from rung.wires.stream_splicer import StreamSplicer
 
 _OK: Final = 200
@@ -76,6 +78,7 @@ class ProxiedCall:
         self.keys = CallKeys(upstreams.table, inbound, time)
         self.writer = ResponseWriter(send, has_comments=inbound.wire.has_comments)
         self.accepted = False  # the upstream accepted the request of the last attempt
+        self.fitted: dict[str, Any] | None = None  # first body, if a listed model needs another one than the client's
         self.stream: StreamSplicer | None = None
         self.partials: list[dict[str, Any]] = []  # unstreamed responses that ended at the output limit
         self.error_responses: list[GatewayResponse] = []  # error responses of the upstreams, unchanged
@@ -83,6 +86,7 @@ class ProxiedCall:
         self.last_response: GatewayResponse | None = None  # response of the last attempt, if there was one
         self.mistakes = 0  # answers that were rejected because of a mistake of the model
         self.native_end = b""  # rest of a rejected stream as the upstream sent it, if nothing was sent since
+        self._translated: TranslatedCall | None = None  # of the current attempt
         self._opened_at = 0.0  # when the headers of the current attempt came
         self._heard_at = 0.0  # when the current attempt received something last, or began
 
@@ -133,6 +137,7 @@ class ProxiedCall:
         self.writer.attempts += 1
         self.accepted = False
         self.last_response = None
+        self._translated = outbound.translated
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # runs inside a task
         with PhaseTimer(asyncio.get_running_loop(), task, self.attempt_seconds) as timer:
@@ -190,7 +195,7 @@ class ProxiedCall:
         self.meter.text_size = len(data)
         body = parse_answer(data, response)
         self.meter.usage = object_field(body, self.inbound.wire.usage_key)
-        evidence = self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
+        evidence = self._stop_defect() or self.inbound.wire.bodies.validate(body) or self._invalid_tool_call(body)
         if evidence is None or self._is_accepted(evidence):
             if not outbound.is_resume:
                 self.partials = []  # the answer was asked for again whole
@@ -214,16 +219,20 @@ class ProxiedCall:
         return AttemptError.of(refusal)
 
     async def _accept(self, reply: GatewayResponse, body: dict[str, Any]) -> GatewayResponse:
+        bodies = self.inbound.wire.bodies
         if self.partials:
             self.writer.notes["spliced"] = len(self.partials)
             last = body
-            body = self.inbound.wire.bodies.merge([*self.partials, body])
-            await self._remember(self.inbound.wire.bodies.references(object_list(body, "output"), last))
+            body = bodies.merge([*self.partials, body])
+            await self._remember(
+                {} if self._translated is not None else bodies.references(object_list(body, "output"), last)
+            )
             self.partials = []
             reply = reply._replace(body=dump_json(body))
-        bodies = self.inbound.wire.bodies
         if self.upstreams.inspect is not None:
             self._inspect(bodies.text_of(body), bodies.tool_calls(body))
+        if self._translated is not None:
+            await self._remember(bodies.unstored_references(self.inbound.parsed(), body))
         return reply
 
     def _inspect(self, text: str, calls: Sequence[tuple[str, object]]) -> None:
@@ -235,6 +244,10 @@ class ProxiedCall:
         if result is not None and result.evidence is not None:
             self.partials = []
             raise AttemptError.of(result.evidence)
+
+    def _stop_defect(self) -> Evidence | None:
+        """Return evidence of a defect that the upstream told by its stop reason, in words which the client's wire lacks."""
+        return None if self._translated is None else self._translated.defect
 
     def _invalid_tool_call(self, body: dict[str, Any]) -> Evidence | None:
         for name, arguments in self.inbound.wire.bodies.tool_calls(body):
@@ -267,15 +280,24 @@ class ProxiedCall:
         return self.inbound.wire.bodies.text_of(self.inbound.wire.bodies.merge(self.partials)) if self.partials else ""
 
     async def reply(self, response: GatewayResponse) -> None:
-        """Send a whole response; as events, or as an error event, if the client is already receiving a stream."""
-        if not self.writer.headers_sent:
-            await self.writer.reply(response)
+        """Send a whole response; as events if the client asked for a stream, which not every upstream sends.
+
+        A client that is already receiving a stream gets anything else as an error event.
+        """
+        writer, is_answer = self.writer, response.status == _OK
+        if not writer.headers_sent and not (is_answer and self.inbound.is_stream):
+            await writer.reply(response)
             return
         stream = self._splicer()
         stream.accepts_invalid_calls = True
         out = stream.begin_attempt()
-        if response.status == _OK:
+        if is_answer:
             out += stream.feed(self.inbound.wire.replay(json_object(response.body)))
+        if not writer.headers_sent:
+            if stream.is_interrupted():
+                await writer.reply(response)
+                return
+            writer.headers = responses.stream_headers(response)
         if stream.is_interrupted():
             out += stream.error_event(
                 _BAD_GATEWAY, f"upstream sent no stream, but a response of status {response.status}"
@@ -352,7 +374,7 @@ class ProxiedCall:
         now = monotonic()
         if chunk:
             self._heard_at = now
-        if data:
+        if data and chunk != KEEP_ALIVE:
             self.meter.content_at = now
             if timer.phase == FIRST_TOKEN:
                 self.upstreams.first_tokens.note_content(route, now - self._opened_at)
@@ -368,7 +390,7 @@ class ProxiedCall:
             raise AttemptError(_DIVERGED, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM)
         if stream.resumed:
             self.writer.notes["spliced"] = stream.resumed
-        evidence = stream.validate()
+        evidence = self._stop_defect() or stream.validate()
         if evidence is not None and not self._is_accepted(evidence, stream.tool_call_count):
             self.mistakes += is_mistake(evidence)
             await self._write(rest)
@@ -379,7 +401,8 @@ class ProxiedCall:
             rest = b""
             self._inspect(stream.text(), stream.tool_calls)
         ending = stream.finish()
-        await self._remember(stream.references(self.inbound.parsed()) if stream.resumed else {})
+        if stream.resumed or self._translated is not None:
+            await self._remember(stream.references(self.inbound.parsed(), is_stored=self._translated is None))
         await self.writer.write(rest + ending, last=True)
 
     async def _remember(self, references: Mapping[str, Any]) -> None:
@@ -405,7 +428,7 @@ class ProxiedCall:
 
     def _error_event(self, error: tuple[str, str]) -> AttemptError:
         name, data = error
-        evidence = read_event(name, data) or Evidence(text=data[:2_000], phase=Phase.STREAM)
+        evidence = self._stop_defect() or read_event(name, data) or Evidence(text=data[:2_000], phase=Phase.STREAM)
         evidence = evidence._replace(provider=self.inbound.wire.upstream)
         self.last_response = GatewayResponse(0, [(b"content-type", b"application/json")], data.encode())
         return AttemptError.of(evidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,15 @@ from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
 from rung.gateway.outbound import outbound_for
 from rung.gateway.sessions import session_id
-from rung.gateway.spending.paid_attempts import paid_attempt, record_unjournaled, reserve_attempt, settle_usage
+from rung.gateway.spending.paid_attempts import (
+    book_success,
+    paid_attempt,
+    record_unjournaled,
+    reserve_attempt,
+    settle_unpriced,
+    settle_usage,
+)
+from rung.gateway.upstream.table import AT_OWN_PROVIDER
 from rung.gateway.way_back import may_return, note_success, route_of, try_own_model
 
 if TYPE_CHECKING:
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
-    from rung.core.policy.policy import Policy
+    from rung.core.policy.policy import Model, Policy
     from rung.gateway.detector_port import DetectorResult
     from rung.gateway.gateway import Gateway
     from rung.gateway.inbound_request import InboundRequest
@@ -45,8 +54,12 @@ _SUMMARY_TOKENS: Final = 2_000
 async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
     """Handle a request: most need one attempt, the others are recovered."""
     inbound, now = proxied.inbound, gateway.clock.now()
+    if inbound.listed is not None:
+        await _fit_first(gateway, proxied, inbound.listed)
     pinned = await gateway.pinned_models.read(inbound)
     session = Session(model=pinned, id=session_id(inbound)) if pinned else _session(gateway, inbound, now)
+    if session is not None and session.model != inbound.model and _loses_history(gateway, inbound, session.model):
+        session = Session(model=inbound.model, id=session_id(inbound))  # of this call; the moved one stays
     result = _inspect_request(proxied) if proxied.upstreams.inspect is not None else None
     nudge = result.nudge if result is not None else ""
     first = None
@@ -71,19 +84,37 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
         if first is not None and first.error is None:
             if first.value is not None:
                 await proxied.reply(first.value)
-            gateway.accounting.record_success(
+            record = gateway.accounting.record_success(
                 inbound,
                 gateway.incident_context_for(inbound),
                 first.began,
                 first.ended,
                 proxied.spending.tokens,
-                proxied.spending.dollars,
                 proxied.upstreams.settings,
             )
+            book_success(gateway, proxied, record)
             return
-        if first is not None:
-            first = first._replace(dollars=proxied.spending.dollars)
     await _recover(gateway, proxied, session or gateway.sessions.get_or_create(inbound, now), first, nudge, now)
+
+
+async def _fit_first(gateway: Gateway, proxied: ProxiedCall, listed: Model) -> None:
+    """Fit the first request to the limits of a listed model; leave a body that is not JSON to the upstream to reject."""
+    with suppress(NotJson):
+        await _rewriter(gateway, proxied, gateway.policy(proxied.inbound.project)).fit_first(listed)
+
+
+def _rewriter(gateway: Gateway, proxied: ProxiedCall, policy: Policy) -> BodyRewriter:
+    model = proxied.upstreams.settings.summary_model
+    can_summarise = model and proxied.inbound.may_use(model)
+    return BodyRewriter(proxied, policy, partial(_summarise_or_skip, gateway, proxied) if can_summarise else None)
+
+
+async def _summarise_or_skip(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with a summary. If there is none, turns are left out instead: an attempt without it may succeed."""
+    try:
+        return await _summarise(gateway, proxied, body)
+    except (AttemptError, OSError, ValueError) as error:
+        raise RungNotApplicable(f"{proxied.upstreams.settings.summary_model} returned no summary: {error}") from None
 
 
 def _session(gateway: Gateway, inbound: InboundRequest, now: float) -> Session | None:
@@ -95,6 +126,12 @@ def _session(gateway: Gateway, inbound: InboundRequest, now: float) -> Session |
         return session
     gateway.sessions.forget(inbound)
     return None
+
+
+def _loses_history(gateway: Gateway, inbound: InboundRequest, model: str) -> bool:
+    """Return whether a request would lose its history on another model."""
+    table = gateway.upstream_table
+    return table.loses_history(table.find(model, inbound.upstream), inbound)
 
 
 def _inspect_request(proxied: ProxiedCall) -> DetectorResult | None:
@@ -133,17 +170,21 @@ async def _recover(
     inbound, spending = proxied.inbound, proxied.spending
     inbound.session = inbound.session or session.id
     await gateway.policies.refresh()
+    await _find_prices(gateway, proxied)
+    settle_unpriced(gateway, proxied)
+    if first is not None:
+        first = first._replace(dollars=spending.dollars)
+    else:  # a probe of the model that the session left may have failed
+        record_unjournaled(gateway, proxied, inbound.model, spending.dollars)
     pinned = await gateway.pinned_models.read(inbound)  # once more: the first attempt may have taken long
     policy = _as_patient_as_client(gateway, proxied, began)
     proxied.attempt_seconds = policy.attempt_seconds
-    summary_model = proxied.upstreams.settings.summary_model
-    summarise = partial(_summarise, gateway, proxied) if summary_model and inbound.may_use(summary_model) else None
-    rewriter = BodyRewriter(proxied, policy, summarise)
+    rewriter = _rewriter(gateway, proxied, policy)
     progress = _Progress(gateway, proxied, policy)
     request = rewriter.first
     was_attempted = first is not None and first.ended > first.began
     if session.model and session.model != inbound.model and not was_attempted:
-        request = rewriter.on_model(session.model)  # a call in flight during a switch follows it when it fails
+        request = await rewriter.on_model(session.model)  # a call in flight during a switch follows it when it fails
     if nudge:
         request = rewriter.with_nudge(request, nudge)
 
@@ -154,10 +195,15 @@ async def _recover(
             outbound.model
         ):  # an operator may order any model
             raise AttemptError(f"model {request.model!r} is not allowed for this key", finding=Kind.PERMISSION_DENIED)
+        if outbound.translated is not None and not inbound.is_self_contained():
+            raise AttemptError(
+                f"{request.model} cannot answer this request: {AT_OWN_PROVIDER}", finding=Kind.INVALID_REQUEST
+            )
         await reserve_attempt(gateway, proxied, outbound.model, outbound.body)
         try:
             return await paid_attempt(gateway, proxied, outbound)
         finally:
+            settle_unpriced(gateway, proxied)
             if proxied.accepted:
                 rewriter.mark_accepted()
             report_cost(spending.attempt_dollars)
@@ -193,6 +239,18 @@ async def _recover(
     return outcome.ok
 
 
+async def _find_prices(gateway: Gateway, proxied: ProxiedCall) -> None:
+    """Look up the prices and context windows that a recovery needs; wait for them where a limit in dollars judges a fallback by its cost."""
+    inbound, prices = proxied.inbound, gateway.ledger.prices
+    policy = gateway.policy(inbound.project)
+    for model in (inbound.model, *(each.name for each in policy.models)):
+        name = gateway.upstream_table.find(model, inbound.upstream).model
+        prices.request(name, inbound.key_hash, gateway.clock.now())
+    prices.start()
+    if policy.budget.dollars is not None or proxied.spending.reservation.limits:
+        await prices.look_up()
+
+
 def _as_patient_as_client(gateway: Gateway, proxied: ProxiedCall, began: float) -> Policy:
     """Return the policy of a request. It waits for a failing upstream no longer than the client waits for an answer."""
     inbound, settings = proxied.inbound, proxied.upstreams.settings
@@ -221,7 +279,7 @@ class _Progress:
                 self._gateway.call_recording.begin(self._proxied.inbound, incident, recording)
             self._proxied.spending.cancelled_dollars = 0.0  # the event has recorded them
             response = self._proxied.last_response
-            if event.made and response is not None and is_passing(event.failure):
+            if event.made and is_passing(event.failure):
                 self._gateway.circuit_waits.record_error(circuit_of(self._gateway, self._proxied, incident), response)
         self.note()
 
@@ -262,7 +320,7 @@ async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any
         finally:
             response.close()
     usage = inbound.wire.read_usage(answer.get(inbound.wire.usage_key) or {})
-    dollars = settle_usage(gateway, proxied, target.model, usage)
+    dollars = settle_usage(gateway, proxied, outbound.route, target.model, usage)
     record_unjournaled(gateway, proxied, target.model, dollars)
     gateway.health.add_cost(outbound.route, dollars)
     summary = bodies.text_of(answer)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
+from rung.core.classify.classifier import classify
 from rung.core.domain.failures import Kind, is_passing
 from rung.gateway.upstream.headers import OWN_PREFIX, connection_named
+from rung.wires.context_limit import CONTEXT_LIMIT_CODE, context_limit_message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -26,6 +28,7 @@ _DROPPED_HEADERS: Final = frozenset(
         b"trailer", b"proxy-authenticate", b"proxy-connection", b"te",
     }
 )  # fmt: skip
+_BODY_HEADERS: Final = (b"content-type", b"cache-control", b"etag")
 _STATUSES: Final[Mapping[Kind, int]] = {
     Kind.RATE_LIMIT: 429,
     Kind.QUOTA_EXHAUSTED: 429,
@@ -70,6 +73,12 @@ def headers_for_client(raw: Headers) -> Headers:
     ]
 
 
+def stream_headers(response: GatewayResponse) -> Headers:
+    """Return the headers of a whole response that is sent as a stream."""
+    kept = [header for header in response.headers if header[0] not in _BODY_HEADERS]
+    return [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), *kept]
+
+
 async def send_whole(send: Send, response: GatewayResponse, *, close: bool = False) -> None:
     """Send a whole response; `close` tells the client that its connection is closed after it."""
     length = (b"content-length", str(len(response.body)).encode())
@@ -89,16 +98,26 @@ def error_response(wire: WireFormat, status: int, message: str, *extra: tuple[by
     return response._replace(headers=[*response.headers, (_SHOULD_RETRY, b"false"), *extra])
 
 
-def upstream_error(wire: WireFormat, status: int, message: str) -> GatewayResponse:
+def upstream_error(wire: WireFormat, status: int, message: str, code: str = "") -> GatewayResponse:
     """Return the error of an upstream that has sent no response, in the client's API format."""
-    body = orjson.dumps(wire.bodies.error_body(status, message))
+    body = orjson.dumps(wire.bodies.error_body(status, message, code))
     return GatewayResponse(status, [(b"content-type", b"application/json")], body)
+
+
+def context_limit_error(wire: WireFormat, failure: Failure) -> GatewayResponse:
+    """Return the error of a full context window, with the code and in the words by which the client's agent knows it."""
+    message = context_limit_message(wire.name, failure.message, failure.tokens)
+    return upstream_error(wire, _STATUSES[Kind.CONTEXT_LIMIT], message, CONTEXT_LIMIT_CODE)
 
 
 def translated_error(wire: WireFormat, response: GatewayResponse, evidence: Evidence) -> GatewayResponse:
     """Return the error response of an upstream with another API, in the client's format. The advice on retries stays."""
     kept = [header for header in response.headers if header[0] in (*_RETRY_AFTER, _SHOULD_RETRY)]
-    error = upstream_error(wire, response.status, evidence.text)
+    failure = classify(evidence)
+    if failure.kind is Kind.CONTEXT_LIMIT:
+        error = context_limit_error(wire, failure)
+    else:
+        error = upstream_error(wire, response.status, failure.message)
     return error._replace(headers=[*error.headers, *kept])
 
 

@@ -23,7 +23,17 @@ _STREAM_HEADERS: Final = ((b"content-type", b"text/event-stream"), (b"cache-cont
 class ResponseWriter:
     """State of the response to one client."""
 
-    __slots__ = ("_has_comments", "_send", "_told", "attempts", "finished", "headers", "headers_sent", "notes", "timer")
+    __slots__ = (
+        "_has_comments",
+        "_send",
+        "_sent_notes",
+        "attempts",
+        "finished",
+        "headers",
+        "headers_sent",
+        "notes",
+        "timer",
+    )
 
     def __init__(self, send: Send, *, has_comments: bool = True) -> None:
         self._send = send
@@ -34,7 +44,7 @@ class ResponseWriter:
         self.timer: PhaseTimer | None = None  # of the running attempt
         self.attempts = 0
         self.notes: dict[str, Any] = {}  # values of the x-rung-* headers
-        self._told: Headers = []  # x-rung-* headers that were sent
+        self._sent_notes: Headers = []  # x-rung-* headers that were sent
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Send a chunk of a stream; send the headers before the first chunk."""
@@ -42,8 +52,8 @@ class ResponseWriter:
             return
         if not self.headers_sent:
             self.headers_sent = True
-            self._told = self._rung_headers()
-            headers = [*(self.headers or _STREAM_HEADERS), *self._told]
+            self._sent_notes = self._rung_headers()
+            headers = [*(self.headers or _STREAM_HEADERS), *self._sent_notes]
             await self._send({"type": "http.response.start", "status": _OK, "headers": headers})
         elif last and self._has_comments:
             data = self._late_notes() + data
@@ -65,7 +75,7 @@ class ResponseWriter:
 
     def _late_notes(self) -> bytes:
         """Return the recovery details that came after the headers, as a comment of the event stream."""
-        late = [header for header in self._rung_headers() if header not in self._told]
+        late = [header for header in self._rung_headers() if header not in self._sent_notes]
         return b": %b\n\n" % b"; ".join(b"%b: %b" % header for header in late) if late else b""
 
     def _rung_headers(self) -> Headers:

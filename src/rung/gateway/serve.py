@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import signal
-import socket
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from rung.gateway.gateway import Gateway
 from rung.gateway.http.server_protocol import close_after_response, protocol_with_timeouts
 from rung.store.fleet.executors import ExecutorRole
 from rung.wiring.fleet_heartbeat import FleetHeartbeat, beside
+from rung.wiring.listening_socket import BACKLOG, listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 _POLL_SECONDS: Final = 1.0
-_BACKLOG: Final = 2_048
 
 
 class RunningGateway:
@@ -49,14 +48,14 @@ class RunningGateway:
         self._reload_error = ""
         self.app: GatewayApp | None = None
         self.heartbeat: FleetHeartbeat | None = None
-        self._server: _Server | None = None
+        self._server: _GatewayServer | None = None
 
     async def run(self, reload: Callable[[], GatewaySettings] | None = None, file: Path | None = None) -> None:
         """Serve until a signal arrives, then drain: report not ready, and finish the requests in flight."""
         gateway = Gateway(self.settings, self.journal, self.detectors, self.log)
         self.app = GatewayApp(gateway)
-        listener = _listen(self.settings)
-        self._server = _Server(_uvicorn_config(self.app, self.settings), self)
+        listener = listen("gateway.port", self.settings.host, self.settings.port)
+        self._server = _GatewayServer(_uvicorn_config(self.app, self.settings), self)
         watcher = (
             asyncio.create_task(self._watch_file(reload, file)) if reload is not None and file is not None else None
         )
@@ -125,6 +124,11 @@ class RunningGateway:
         self.log_warnings()
         return True
 
+    @property
+    def journal_line(self) -> str:
+        """Where calls are recorded, in words."""
+        return "no journal is written" if self.journal is None else f"journal: {self.journal.backend.url}"
+
     def log_warnings(self) -> None:
         """Log what the settings promise and cannot keep."""
         if self.app is not None:
@@ -133,7 +137,7 @@ class RunningGateway:
                 self.log(f"rung gateway: warning: {warning}")
 
 
-class _Server(uvicorn.Server):
+class _GatewayServer(uvicorn.Server):
     """uvicorn server that marks the application as draining when a signal arrives."""
 
     def __init__(self, config: uvicorn.Config, running: RunningGateway) -> None:
@@ -154,6 +158,7 @@ class _Server(uvicorn.Server):
         if self.started:
             host = self._running.settings.host
             self._running.log(f"rung gateway: http://{host}:{self._running.port}")
+            self._running.log(f"rung gateway: {self._running.journal_line}")
             self._running.log_warnings()
             self._running.begin_heartbeat(self.drain)
 
@@ -174,15 +179,6 @@ class _Server(uvicorn.Server):
             self._exit_at = time.monotonic() + self._running.settings.limits.shutdown_delay
 
 
-def _listen(settings: GatewaySettings) -> socket.socket:
-    """Return the listening socket; raise ConfigError if the address is not available."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise ConfigError("gateway.port", settings.port, f"a port that is free on {settings.host} ({error})") from None
-
-
 def _uvicorn_config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -197,7 +193,7 @@ def _uvicorn_config(app: GatewayApp, settings: GatewaySettings) -> uvicorn.Confi
         server_header=False,
         proxy_headers=False,  # no trusted proxy sits in front, so X-Forwarded-* is ignored
         date_header=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=int(settings.limits.drain) or None,
     )

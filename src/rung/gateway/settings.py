@@ -34,6 +34,7 @@ from rung.core.policy.parser import PolicyBook, parse_policy
 from rung.core.policy.spend_limits import SpendLimits
 from rung.detectors.loop_settings import LoopSettings, loop_settings_from
 from rung.gateway.keys import RequestRejected
+from rung.gateway.upstream.model_names import check_name
 from rung.gateway.upstream.read_upstreams import read_upstreams
 from rung.gateway.upstream.settings import WIRES, UpstreamSettings
 from rung.wiring.recording import RecordingSettings, recording_settings
@@ -324,7 +325,10 @@ class GatewaySettings:
         """Return the first upstream with this wire format; reject the request if there is none."""
         upstreams = self.of_wire(wire)
         if not upstreams:
-            text = f"no upstream with the {wire} API is set: set `{wire}` to its URL in [gateway] (or --{wire} URL)"
+            text = (
+                f"no upstream with the {wire} API is set: set `{wire}` to its URL in [gateway] (or --{wire} URL), "
+                "or name a model of another upstream in [policy] models"
+            )
             raise RequestRejected(404, text)
         return upstreams[0]
 
@@ -358,6 +362,18 @@ def _listed_models(book: PolicyBook | None) -> tuple[str, ...]:
     return tuple(model.name for policy in policies for model in policy.models if not model.provider)
 
 
+def check_model_names(found: GatewaySettings) -> None:
+    """Raise ConfigError for a model whose upstream is misspelt; it would be sent as a literal name to another one."""
+    upstreams = [upstream.name for upstream in found.upstreams]
+    for project in ("", *found.book.projects):
+        for model in found.book.policy_for(project=project).models:
+            name = f"{model.provider}/{model.name}" if model.provider else model.name
+            check_name(name, upstreams, f"projects.{project}.models" if project else "policy.models")
+    for alias in found.aliases:
+        check_name(alias.model, upstreams, "gateway.aliases.model")
+    check_name(found.summary_model, upstreams, "gateway.summary_model")
+
+
 def settings_from(
     table: object, book: PolicyBook | None = None, *, loops: object = None, recording: object = None, **flags: Any
 ) -> GatewaySettings:
@@ -366,7 +382,7 @@ def settings_from(
     source |= {key: value for key, value in flags.items() if value is not None}
     values = read_values(GatewaySettings, source, "gateway", "upstreams", *WIRES)
     try:
-        return GatewaySettings(
+        found = GatewaySettings(
             upstreams=read_upstreams(source, has_keys=bool(values.get("keys")), models=_listed_models(book)),
             loop_settings=loop_settings_from({} if loops is None else loops),
             recording=recording_settings(recording),
@@ -377,3 +393,5 @@ def settings_from(
         raise (
             error if error.key.startswith(("gateway.", "loops", "recording")) else error.with_prefix("gateway")
         ) from None
+    check_model_names(found)
+    return found

@@ -6,6 +6,8 @@ from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from rung.wires.translation.dropped_names import list_names
+
 if TYPE_CHECKING:
     from rung.gateway.http.port import UpstreamResponse
     from rung.gateway.outbound import Outbound, Upstreams
@@ -22,8 +24,8 @@ async def send_upstream(
     `upstream` and `headers` have the key of this attempt. `notes` become x-rung-* headers.
     """
     client, translated = upstreams.client, outbound.translated
-    if notes or outbound.is_without_thinking:  # most calls have none, and need no further headers
-        notes |= {"upstream": "", "dropped": "thinking" if outbound.is_without_thinking else ""}
+    if notes or outbound.dropped:  # most calls have none, and need no further headers
+        notes |= {"upstream": "", "dropped": list_names(outbound.dropped)}
     if outbound.is_direct:
         return await client.send(upstream, "POST", outbound.target, headers, outbound.body)
     provider = upstreams.table.provider(outbound.upstream)

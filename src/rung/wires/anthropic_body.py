@@ -9,6 +9,7 @@ from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.anthropic_turns import without_thinking_settings
+from rung.wires.claude_settings import fitted_settings
 from rung.wires.overlap import without_overlap
 from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import INCOMPLETE_MARK, add_usage, object_field
@@ -53,11 +54,11 @@ def with_limit(body: Body, tokens: int) -> Body:
 def with_model(body: Body, model: str) -> Body:
     """Return the request for another model, without content of the former model and with a repaired history."""
     changed = {
-        **body,
+        **fitted_settings(body, model),
         "model": model,
         "messages": repair_history([_without_thinking(message) for message in history(body)]),
     }
-    if _is_mid_turn(body):
+    if _is_mid_turn(body) and object_field(changed, "thinking").get("type") == "enabled":
         return without_thinking_settings(changed)  # the API rejects them in the middle of a turn that began without
     return changed
 
@@ -145,8 +146,8 @@ def is_constrained(body: Body) -> bool:
     return any(each.get("type") == "json_schema" for each in formats)
 
 
-def error_body(status: int, message: str) -> Body:
-    """Build an error response in the provider's format."""
+def error_body(status: int, message: str, code: str = "") -> Body:  # noqa: ARG001  # the signature of all wires
+    """Build an error response in the provider's format, which has no code beside its type."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP
     return {"type": "error", "error": {"type": kind, "message": message}}
 
@@ -184,6 +185,11 @@ def allows_empty(body: Body) -> bool:
 
 
 def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
+    """Return nothing: requests of this API refer to no earlier response."""
+    return {}
+
+
+def unstored_references(request: Body, response: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
     """Return nothing: requests of this API refer to no earlier response."""
     return {}
 

@@ -114,11 +114,11 @@ def merge(parts: Sequence[Body]) -> Body:
     return merged
 
 
-def error_body(status: int, message: str) -> Body:
-    """Build an error response in the provider's format."""
+def error_body(status: int, message: str, code: str = "") -> Body:  # noqa: ARG001  # the signature of all wires
+    """Build an error response in the provider's format, whose code is the status."""
     name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")  # noqa: PLR2004  # HTTP
-    code = 503 if status == 529 else status  # noqa: PLR2004  # Google's name of an overload
-    return {"error": {"code": code, "message": message, "status": name}}
+    number = 503 if status == 529 else status  # noqa: PLR2004  # Google's name of an overload
+    return {"error": {"code": number, "message": message, "status": name}}
 
 
 def _join_parts(before: list[Body], after: list[Body]) -> list[Body]:

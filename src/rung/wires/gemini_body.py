@@ -25,7 +25,7 @@ Body = dict[str, Any]
 
 __all__ = [
     "allows_empty", "build_request", "choices", "error_body", "history", "is_constrained", "limit", "merge", "references",
-    "text_of", "tool_calls", "tool_schemas", "validate", "with_history", "with_limit", "with_model",
+    "text_of", "tool_calls", "tool_schemas", "unstored_references", "validate", "with_history", "with_limit", "with_model",
     "with_references", "with_repaired_history", "with_user_message",
 ]  # fmt: skip
 
@@ -124,6 +124,11 @@ def allows_empty(body: Body) -> bool:
 
 
 def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
+    """Return nothing: requests of this API refer to no earlier response."""
+    return {}
+
+
+def unstored_references(request: Body, response: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
     """Return nothing: requests of this API refer to no earlier response."""
     return {}
 

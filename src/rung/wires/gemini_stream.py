@@ -33,6 +33,7 @@ class GeminiStream(StreamSplicer):
     output_tokens_key = "candidatesTokenCount"
     has_names = False
     has_comments = False
+    has_object_arguments = True
     has_plain_errors = True
 
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:

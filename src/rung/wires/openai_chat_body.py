@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
+from rung.wires.openai_settings import fitted_chat
 from rung.wires.overlap import without_overlap
 from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import add_usage, int_or_zero, is_tool_arguments, object_field, parse_json
@@ -46,7 +47,7 @@ def with_limit(body: Body, tokens: int) -> Body:
 def with_model(body: Body, model: str) -> Body:
     """Return the request for another model, without provider-specific fields and with a repaired history."""
     return {
-        **body,
+        **fitted_chat(body, model),
         "model": model,
         "messages": repair_history([_without_provider_fields(message) for message in history(body)]),
     }
@@ -158,13 +159,18 @@ def is_constrained(body: Body) -> bool:
     return object_field(body, "response_format").get("type") in ("json_schema", "json_object")
 
 
-def error_body(status: int, message: str) -> Body:
-    """Build an error response in the provider's format."""
-    kind, code = _ERROR_TYPES.get(status, ("server_error", None))
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+def error_body(status: int, message: str, code: str = "") -> Body:
+    """Build an error response in the provider's format; `code`: that of the error, if the status does not say it."""
+    kind, usual = _ERROR_TYPES.get(status, ("server_error", None))
+    return {"error": {"message": message, "type": kind, "param": None, "code": code or usual}}
 
 
 def references(items: Sequence[Body], final: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
+    """Return nothing: requests of this API refer to no earlier response."""
+    return {}
+
+
+def unstored_references(request: Body, response: Body) -> dict[str, Any]:  # noqa: ARG001  # the signature of all wires
     """Return nothing: requests of this API refer to no earlier response."""
     return {}
 

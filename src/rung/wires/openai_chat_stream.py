@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
 from rung.wires.openai_chat_body import REASONING_FIELDS
-from rung.wires.sse import data_of
+from rung.wires.sse import KEEP_ALIVE, data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
 from rung.wires.wire_json import data_event, int_or_zero, object_field, object_list, parse_json
 
@@ -21,7 +21,7 @@ _DONE_EVENT: Final = b"data: [DONE]\n\n"
 class ChatStream(StreamSplicer):
     """Splicer for one completion. Chunks of another attempt get the id of the first."""
 
-    ping = b": rung\n\n"
+    ping = KEEP_ALIVE
     input_tokens_key = "prompt_tokens"
     output_tokens_key = "completion_tokens"
     has_names = False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.wires.openai_settings import fitted_responses
 from rung.wires.overlap import without_overlap
 from rung.wires.tool_arguments import invalid_call
 from rung.wires.wire_json import (
@@ -43,7 +44,7 @@ def with_model(body: Body, model: str) -> Body:
     """Return the request for another model, without reasoning items and with paired tool calls and results."""
     items = history(body)
     left = _pair_calls([item for item in items if item.get("type") != "reasoning"])
-    return {**body, "model": model} | ({"input": left} if left != items else {})
+    return {**fitted_responses(body, model), "model": model} | ({"input": left} if left != items else {})
 
 
 def with_repaired_history(body: Body) -> Body:
@@ -161,6 +162,20 @@ def references(items: Sequence[Body], final: Body) -> dict[str, Any]:
     return found
 
 
+def unstored_references(request: Body, response: Body) -> dict[str, Any]:
+    """Return what stands for the ids of a response that no provider has: its items, and for itself the conversation.
+
+    Nothing if the client asked not to store the response: it does not refer to it.
+    """
+    name = str(response.get("id") or "")
+    if not name or request.get("store") is False:
+        return {}
+    found = references(_output(response), {})
+    said = [found.get(str(item.get("id") or ""), item) for item in _output(response)]
+    whole = [*history(request), *(item for item in said if isinstance(item, dict))]
+    return {**found, name: {"previous_response_id": request.get("previous_response_id"), "input": whole}}
+
+
 def with_references(body: Body, find: Callable[[str], Any]) -> Body:
     """Return the request with what stands for its references; `find` returns `KEEP` for what stays."""
     previous = find(str(body.get("previous_response_id") or ""))
@@ -200,10 +215,10 @@ def is_constrained(body: Body) -> bool:
     return object_field(object_field(body, "text"), "format").get("type") in ("json_schema", "json_object")
 
 
-def error_body(status: int, message: str) -> Body:
-    """Build an error response in the provider's format."""
+def error_body(status: int, message: str, code: str = "") -> Body:
+    """Build an error response in the provider's format; `code`: that of the error, if the status does not say it."""
     kind = "server_error" if status >= 500 else "invalid_request_error"  # noqa: PLR2004  # HTTP
-    return {"error": {"message": message, "type": kind, "param": None, "code": _ERROR_TYPES.get(status)}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": code or _ERROR_TYPES.get(status)}}
 
 
 def _join_items(before: list[Body], after: list[Body]) -> list[Body]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rung.wires.openai_responses_body import has_output, history, references
-from rung.wires.sse import data_of
+from rung.wires.openai_responses_body import has_output, references, unstored_references
+from rung.wires.sse import KEEP_ALIVE, data_of
 from rung.wires.stream_splicer import DONE, StreamSplicer
 from rung.wires.wire_json import INCOMPLETE_MARK, named_event, object_field, parse_json
 
@@ -31,7 +31,7 @@ Event = tuple[str, Data, bytes]
 class ResponsesStream(StreamSplicer):
     """Splicer for one response. Another attempt continues the text in the message that the client has open."""
 
-    ping = b": rung\n\n"
+    ping = KEEP_ALIVE
     input_tokens_key = "input_tokens"
     output_tokens_key = "output_tokens"
 
@@ -302,18 +302,17 @@ class ResponsesStream(StreamSplicer):
     _end: tuple[str, Data] = ("response.completed", {})
     _is_settled = False  # ended after a tool call, although the stream broke
 
-    def references(self, request: Data) -> dict[str, Any]:
-        """Return what stands for ids of this response that the provider does not have."""
-        if not self.resumed and not self._is_settled:
-            return {}
+    def references(self, request: Data, *, is_stored: bool = True) -> dict[str, Any]:
+        """Return what stands for ids of this response that the provider does not have; `is_stored`: it has the last one."""
         own, final = str(self._response.get("id") or ""), self._end[1]
+        if self._is_settled or not is_stored:
+            unstored = unstored_references(request, {"id": own, "output": self._items})
+            return references(self._items, final) if self._is_settled and not unstored else unstored
+        if not self.resumed:
+            return {}
         found = references(self._items, final)
         if own and final.get("id") not in (None, own):
             found[own] = final["id"]
-        elif own and self._is_settled:
-            items = [found.get(str(item.get("id")), item) for item in self._items]
-            whole = [*history(request), *(item for item in items if isinstance(item, dict))]
-            found[own] = {"previous_response_id": request.get("previous_response_id"), "input": whole}
         return found
 
     def _sent(self, data: Data, raw: bytes) -> bytes:

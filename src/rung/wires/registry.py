@@ -53,8 +53,9 @@ class BodyFormat(Protocol):
     def choices(self, body: Body) -> int: ...  # noqa: D102
     def is_constrained(self, body: Body) -> bool: ...  # noqa: D102
     def references(self, items: Sequence[Body], final: Body) -> dict[str, Any]: ...  # noqa: D102
+    def unstored_references(self, request: Body, response: Body) -> dict[str, Any]: ...  # noqa: D102
     def with_references(self, body: Body, find: Callable[[str], Any]) -> Body: ...  # noqa: D102
-    def error_body(self, status: int, message: str) -> Body: ...  # noqa: D102
+    def error_body(self, status: int, message: str, code: str = "") -> Body: ...  # noqa: D102
     def allows_empty(self, body: Body) -> bool: ...  # noqa: D102
 
 

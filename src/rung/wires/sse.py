@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 MAX_EVENT_BYTES: Final = 32 * 1024 * 1024  # of one event
+KEEP_ALIVE: Final = b": rung\n\n"  # a comment, which clients ignore
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -51,7 +52,8 @@ class EventReader:
             return []
         if self._is_at_start:
             blocks, self._is_at_start = blocks.removeprefix(_BYTE_ORDER_MARK), False
-        return [event for block in blocks.split(b"\n\n") if (event := self._parse(block)) is not None]
+        parse = self._parse
+        return [event for block in blocks.split(b"\n\n") if (event := parse(block)) is not None]
 
     def _keep(self, data: bytes) -> None:
         if data:

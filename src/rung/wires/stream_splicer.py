@@ -17,7 +17,7 @@ from rung.wires.overlap import OverlapFilter, RepetitionFilter
 from rung.wires.sse import MAX_EVENT_BYTES, EventReader, build_event
 from rung.wires.stream_usage import StreamUsage
 from rung.wires.tool_arguments import invalid_call
-from rung.wires.wire_json import parse_event_json
+from rung.wires.wire_json import parse_event_json, parse_quick_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,7 @@ class StreamSplicer(StreamUsage):
 
     has_names = True  # events are named after the `type` of their data
     has_comments = True  # clients of the wire ignore comments
+    has_object_arguments = False  # arguments of calls are JSON objects, not texts
     has_plain_errors = False  # an error may come as JSON between the events
 
     def __init__(self, *, buffer_tool_calls: bool = True, choices: int = 1) -> None:
@@ -104,11 +105,12 @@ class StreamSplicer(StreamUsage):
         """Process one event; raise ValueError if it is malformed."""
         name, data, raw = event
         if data[:1] not in (b"{", b"["):
+            self.passthrough = False
             passes = self.started and not data and self.has_comments
             return raw if passes else b""  # a comment; other data is no JSON object
         if data.strip() == b"[DONE]":
             return self._handle(DONE, {}, raw)
-        value = parse_event_json(data)
+        value = parse_event_json(data) if self.has_object_arguments else parse_quick_event(data)
         if isinstance(value, list) and len(value) == 1:  # some services put an error into a list
             value = value[0]
         if not isinstance(value, dict):
@@ -188,8 +190,11 @@ class StreamSplicer(StreamUsage):
         """End a response whose tool calls are complete, so that the client can run them."""
         raise NotImplementedError
 
-    def references(self, request: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # only some wires have ids
-        """Return what stands for ids in this response that the provider does not have: another id, an item, or None."""
+    def references(self, request: dict[str, Any], *, is_stored: bool = True) -> dict[str, Any]:  # noqa: ARG002  # only some wires have ids
+        """Return what stands for ids in this response that the provider does not have: another id, an item, or None.
+
+        `is_stored`: the provider has the response of the last attempt. It has none that was translated.
+        """
         return {}
 
     # -- buffering -----------------------------------------------------------------------------------------

@@ -16,18 +16,33 @@ _LINE_BREAKS: Final = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)
 # Marks the digits of a text, to find long numbers in it. This is ten times as fast as a regular expression.
 _MARKED_DIGITS: Final = bytes(ord("0") if chr(code).isdecimal() and code < 128 else 0 for code in range(256))  # noqa: PLR2004  # ASCII
 _LONG_NUMBER: Final = b"0" * 19  # integers of fewer digits have less than 64 bits
+_BEFORE_A_VALUE: Final = (b":", b",", b"[", b"")  # what may stand before a number
+_MAX_INDENT: Final = 16  # characters of white space before a number
 
 
 def load_json(data: str | bytes) -> Any:
     """Parse JSON with all digits of its integers; raise orjson.JSONDecodeError. orjson rounds those of over 64 bits."""
     value = orjson.loads(data)
     raw = data.encode() if isinstance(data, str) else data
-    if _LONG_NUMBER not in raw.translate(_MARKED_DIGITS):
+    marked = raw.translate(_MARKED_DIGITS)
+    if _LONG_NUMBER not in marked or not _has_long_number(raw, marked):
         return value
     try:
         return json.loads(data)
     except RecursionError:  # of more levels than Python allows
         return value
+
+
+def _has_long_number(raw: bytes, marked: bytes) -> bool:
+    """Return whether many digits may be a number. Most are part of an id or of other text."""
+    at = marked.find(_LONG_NUMBER)
+    while at >= 0:
+        before = raw[max(0, at - _MAX_INDENT) : at].rstrip().removesuffix(b"-").rstrip()
+        if before[-1:] in _BEFORE_A_VALUE:
+            return True
+        end = marked.find(b"\0", at)
+        at = marked.find(_LONG_NUMBER, end) if end >= 0 else -1
+    return False
 
 
 def dump_json(value: object) -> bytes:
@@ -52,6 +67,14 @@ def parse_event_json(data: bytes) -> Any:
         return load_json(data)
     except orjson.JSONDecodeError:  # it rejects half of a surrogate pair, which some services send
         return json.loads(data.decode(), parse_constant=_reject_constant)
+
+
+def parse_quick_event(data: bytes) -> Any:
+    """Parse the data of an event whose long numbers do not matter: arguments of calls are texts in it."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return parse_event_json(data)
 
 
 def _reject_constant(name: str) -> Any:
@@ -117,3 +140,15 @@ def add_usage(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         else:
             total[key] = value
     return total
+
+
+# Settings of all wires that a model may reject. Another model gets them changed, or not at all.
+_SETTINGS: Final = frozenset(
+    {"thinking", "temperature", "top_p", "top_k", "tool_choice", "output_config", "reasoning_effort", "reasoning", "stop",
+     "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias", "parallel_tool_calls", "include"}
+)  # fmt: skip
+
+
+def changed_settings(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the client's settings that a request for another model does not have as they were."""
+    return tuple(sorted(name for name in _SETTINGS & before.keys() if after.get(name) != before[name]))

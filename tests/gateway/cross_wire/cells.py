@@ -26,6 +26,11 @@ class Cell(NamedTuple):
         return f"{self.client}-{self.upstream}-{'stream' if self.stream else 'whole'}-{self.content}-{self.fault}"
 
     @property
+    def is_translated(self) -> bool:
+        """Whether the other provider speaks another wire; otherwise it gets the client's own body."""
+        return self.client != self.upstream
+
+    @property
     def is_alone(self) -> bool:
         """Whether the client's own provider is not configured."""
         return self.fault in ("nothing", "other_breaks")
@@ -54,7 +59,6 @@ def _cells() -> list[Cell]:
         Cell(client, upstream, stream, content, fault)
         for client in CLIENTS
         for upstream in UPSTREAMS
-        if upstream != client
         for content in CONTENTS
         for stream in (False, True)
         for fault in FAULTS

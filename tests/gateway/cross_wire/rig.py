@@ -95,7 +95,7 @@ def _wrong_answer(cell: Cell, content: Content, heard: Heard) -> list[str]:
     if not same(called, content.calls):
         found.append(f"calls are {called!r}, not {content.calls!r}")
     ids = [call.id for call in heard.calls]
-    if not all(ids) or len(set(ids)) < len(ids):
+    if cell.is_translated and (not all(ids) or len(set(ids)) < len(ids)):
         found.append(f"ids of calls are {ids}")
     if heard.stop != content.stop:
         found.append(f"stop is {heard.stop}, not {content.stop}")
@@ -110,7 +110,8 @@ def same(one: Any, other: Any) -> bool:
 def _wrong_request(cell: Cell, content: Content, call: Any) -> list[str]:
     found = [] if call.status == 200 or cell.fault == "other_breaks" else [f"the other provider answered {call.status}"]
     try:
-        check_request(cell.upstream, call.json)
+        if cell.is_translated:
+            check_request(cell.upstream, call.json)
     except Exception as error:  # of a check
         found.append(
             f"the other provider would reject it: {type(error).__name__}: {error}: {json.dumps(call.json)[:2_000]}"

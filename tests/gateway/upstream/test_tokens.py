@@ -260,3 +260,19 @@ def test_entra_tokens() -> None:
         assert headers[b"authorization"] == b"Bearer entra-token"
         assert b"api-key" not in headers
     assert credential.scopes == [(SCOPE,)]
+
+
+def test_a_managed_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The credentials of azure-identity itself ask the endpoint of the machine's identity for a token."""
+    body = {"access_token": "entra-1", "expires_on": "32503680000", "resource": SCOPE, "token_type": "Bearer"}
+    answer = http_answer(json.dumps(body).encode(), "content-type: application/json")
+    with RawUpstream(answer) as issuer:
+        monkeypatch.setenv("IDENTITY_ENDPOINT", f"{issuer.url}/msi/token")
+        monkeypatch.setenv("IDENTITY_HEADER", "of-this-machine")
+        monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
+        request = sent_by_rung("chat", {"model": "gpt-x", "messages": []}, [], type="azure")
+        asked = seen(issuer.requests[0])
+    assert request.headers["authorization"] == "Bearer entra-1"
+    assert request.target == "/openai/v1/chat/completions"
+    assert asked.headers["x-identity-header"] == "of-this-machine"
+    assert parse_qs(asked.target.partition("?")[2])["resource"] == [SCOPE.removesuffix("/.default")]

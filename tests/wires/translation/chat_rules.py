@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from rung.testing.provider.chat import parse_request
+from tests.wires.translation.schema_rules import check_openai
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ITEMS = {
@@ -24,7 +25,11 @@ def check(body: dict[str, Any]) -> None:
     names = [tool["function"]["name"] for tool in body.get("tools", ())]
     assert all(TOOL_NAME.fullmatch(name) for name in names), names
     assert len(names) == len(set(names)), names
-    assert all(tool["function"]["parameters"].get("type") == "object" for tool in body.get("tools", ()))
+    for tool in body.get("tools", ()):
+        check_openai(tool["function"]["parameters"], is_strict=bool(tool["function"].get("strict")))
+    output = (body.get("response_format") or {}).get("json_schema") or {}
+    if "schema" in output:
+        check_openai(output["schema"], is_strict=bool(output.get("strict")), is_output=True)
     assert body.get("tools", True), "an empty list of tools"
     assert "tools" in body or not {"tool_choice", "parallel_tool_calls"} & set(body)
     choice = body.get("tool_choice")

@@ -27,6 +27,7 @@ from rung.wires.translation.conversation import (
     ToolResultPart,
     Turn,
 )
+from tests.wires.translation.anthropic_rules import MODELS as CLAUDE_MODELS
 
 TEXTS = st.sampled_from(["", " \n", "words", "more words", "ü🙂"])
 IDS = st.sampled_from(["", "call_1", "call_2", "call:3", "call.3", "fc_1|call_1"])
@@ -45,6 +46,26 @@ URLS = st.sampled_from(
         "data:",
     ]
 )
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+SCHEMAS = st.sampled_from(
+    [
+        {},
+        {"type": "object"},
+        CITY,
+        {**CITY, "additionalProperties": False},
+        {"type": "object", "properties": {"all": {"type": "array"}, "city": {"type": ["array", "null"]}}},
+        {"anyOf": [CITY, {"type": "object", "properties": {"id": {"type": "integer", "minimum": 1}}}]},
+        {"type": "object", "allOf": [{"$ref": "#/$defs/City"}], "$defs": {"City": CITY}},
+        {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"], "additionalProperties": False},
+        {"enum": ["a"]},
+        {"type": "array", "items": {"type": "string"}},
+        {"$ref": "#/$defs/City", "$defs": {"City": CITY}},
+    ]
+)
+CLOSED = {**CITY, "additionalProperties": False}
+MODELS = ["some-model", "gpt-4.1", "gpt-5.1", "o3", "gemini-2.5-pro", "gemini-3-flash", *CLAUDE_MODELS]
 
 
 def foreign_conversations(family: Family) -> st.SearchStrategy[Conversation]:
@@ -75,12 +96,14 @@ def foreign_conversations(family: Family) -> st.SearchStrategy[Conversation]:
         parts=st.lists(parts, max_size=3).map(tuple),
         name=st.sampled_from(["", "Ada"]),
     )
-    tools = st.builds(ToolDefinition, name=NAMES, description=TEXTS, strict=st.sampled_from([None, True, False]))
+    strict = st.sampled_from([None, True, False]) if family in (Family.ANTHROPIC, Family.GEMINI) else st.none()
+    tools = st.builds(ToolDefinition, name=NAMES, description=TEXTS, strict=strict, schema=SCHEMAS)
+    tools |= st.builds(ToolDefinition, name=NAMES, strict=st.just(True), schema=st.just(CLOSED))
     provider_tools = st.builds(ProviderTool, family=st.just(family), block=st.just({}), kind=st.just("web_search"))
     return st.builds(
         Conversation,
         family=st.just(family),
-        model=st.just("some-model"),
+        model=st.sampled_from(MODELS),
         system=st.lists(texts, max_size=2).map(tuple),
         turns=st.lists(turns, max_size=7).map(tuple),
         tools=st.lists(tools | provider_tools, max_size=3).map(tuple),
@@ -90,7 +113,7 @@ def foreign_conversations(family: Family) -> st.SearchStrategy[Conversation]:
             names=st.lists(NAMES, max_size=2, unique=True).map(tuple),
             parallel=st.sampled_from([None, True, False]),
         ),
-        output=st.none() | st.builds(JsonOutput, schema=st.sampled_from([None, {"type": "object"}])),
+        output=st.none() | st.builds(JsonOutput, schema=st.none() | SCHEMAS),
         reasoning=st.none()
         | st.builds(
             ReasoningRequest,

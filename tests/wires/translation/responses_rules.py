@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from rung.testing.provider.responses import parse_request
+from tests.wires.translation.schema_rules import check_openai
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 CONTENT = {
@@ -30,7 +31,11 @@ def check(body: dict[str, Any]) -> None:
     names = [tool["name"] for tool in body.get("tools", ()) if tool["type"] == "function"]
     assert all(TOOL_NAME.fullmatch(name) for name in names), names
     assert len(names) == len(set(names)), names
-    assert all(tool["parameters"].get("type") == "object" for tool in body.get("tools", ()))
+    for tool in body.get("tools", ()):
+        check_openai(tool["parameters"], is_strict=tool["strict"])
+    output = body.get("text", {}).get("format", {})
+    if "schema" in output:
+        check_openai(output["schema"], is_strict=bool(output.get("strict")), is_output=True)
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         chosen = [choice] if choice["type"] == "function" else choice["tools"]

@@ -27,6 +27,7 @@ from rung.wires.translation.conversation import (
     ToolResultPart,
     Turn,
 )
+from tests.wires.translation.upstream_rules import check_request
 
 LONG = "toolu_" + "x" * 60
 
@@ -168,10 +169,14 @@ def test_content_of_another_family_is_named() -> None:
     )
     assert body == {
         "model": "gpt-4o",
-        "messages": [{"role": "assistant", "content": "a\n\nb"}],
+        "messages": [
+            {"role": "assistant", "content": "a\n\nb"},
+            {"role": "user", "content": body["messages"][1]["content"]},
+        ],
         "stop": ["1", "2", "3", "4"],
     }
-    expected = ["citations", "container", "n", "reasoning", "stop", "top_k", "web_search", "web_search_tool_result"]
+    expected = ["citations", "container", "n", "prefill", "reasoning", "stop", "top_k", "web_search"]
+    expected.append("web_search_tool_result")
     assert dropped == expected
 
 
@@ -185,12 +190,17 @@ def test_a_required_call_of_several_tools_has_only_these_tools() -> None:
 
 
 def test_json_output_has_a_valid_name() -> None:
-    """A schema is written with a name that OpenAI accepts, and `strict` only if the client said it."""
+    """A schema is written with a name that OpenAI accepts, and is strict if OpenAI's strict mode accepts it."""
     schema = {"type": "object"}
     body, _ = write(output=JsonOutput(schema=schema))
     assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-    body, _ = write(output=JsonOutput(schema=schema, name="my answer!", strict=True))
-    assert body["response_format"]["json_schema"] == {"name": "my_answer_", "schema": schema, "strict": True}
+    body, dropped = write(output=JsonOutput(schema=schema, name="my answer!", strict=True))
+    assert body["response_format"]["json_schema"] == {"name": "my_answer_", "schema": schema}
+    assert dropped == ["strict"]
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    body, dropped = write(output=JsonOutput(schema=closed))
+    assert body["response_format"]["json_schema"] == {"name": "answer", "schema": closed, "strict": True}
+    assert dropped == []
 
 
 def test_json_without_a_schema_is_also_said_in_words() -> None:
@@ -227,7 +237,20 @@ def test_a_long_user_id_is_hashed() -> None:
 def test_the_limit_has_the_name_that_the_model_knows(model: str, name: str) -> None:
     """OpenAI's reasoning models get max_completion_tokens, and all others max_tokens."""
     messages = [{"role": "user", "content": "…"}]  # without turns, the request has a message all the same
-    assert write(model=model, sampling=Sampling(max_tokens=7))[0] == {"model": model, "messages": messages, name: 7}
+    sampling = Sampling(max_tokens=4_000)
+    assert write(model=model, sampling=sampling)[0] == {"model": model, "messages": messages, name: 4_000}
+
+
+@pytest.mark.parametrize(
+    ("model", "effort"), [("o3", "low"), ("gpt-5.1", "none"), ("gpt-4.1", None), ("llama-4", None)]
+)
+def test_a_small_limit_leaves_no_room_for_reasoning(model: str, effort: str | None) -> None:
+    """With a small output limit, a model reasons as little as it can, unless the client asks for more."""
+    body, dropped = write(model=model, sampling=Sampling(max_tokens=300))
+    assert (body.get("reasoning_effort"), dropped) == (effort, [])
+    asked = ReasoningRequest(effort="high")
+    body, _ = write(model=model, sampling=Sampling(max_tokens=300), reasoning=asked)
+    assert body.get("reasoning_effort") == (None if model == "gpt-4.1" else "high")
 
 
 def test_reasoning_models_get_no_sampling() -> None:
@@ -249,7 +272,7 @@ def test_reasoning_models_get_no_sampling() -> None:
         ("o3", {"effort": "max"}, "high", False),
         ("o3", {"effort": "strange"}, None, True),
         ("o3", {"is_enabled": True}, None, False),
-        ("o3", {"is_enabled": False}, None, True),
+        ("o3", {"is_enabled": False}, "low", True),
         ("gpt-5.1", {"is_enabled": False}, "none", False),
         ("deepseek-chat", {"effort": "high"}, "high", False),
         ("gpt-4o", {"budget_tokens": 1024}, None, True),
@@ -261,3 +284,24 @@ def test_reasoning_becomes_an_effort(model: str, request_: dict[str, Any], effor
     body, dropped = write(model=model, reasoning=ReasoningRequest(**request_))
     assert body.get("reasoning_effort") == effort
     assert dropped == (["reasoning"] if is_lost else [])
+
+
+def test_the_beginning_of_an_answer_is_to_be_continued() -> None:
+    """Anthropic continues a last message of the assistant. OpenAI would begin another one: it is told to go on."""
+    body, dropped = write(user(text("hi")), assistant(text("{")))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    assert "exactly where it ends" in body["messages"][-1]["content"]
+    assert dropped == ["prefill"]
+
+
+def test_tools_that_the_client_runs_are_functions() -> None:
+    """Tools of Anthropic's API that the client runs, such as bash, become functions; those that Anthropic runs are named."""
+    kinds = {"bash": "bash", "text_editor": "str_replace_based_edit_tool", "memory": "memory", "computer": "computer"}
+    tools = tuple(
+        ProviderTool(family=Family.ANTHROPIC, kind=kind, block={"type": f"{kind}_20250124", "name": name})
+        for kind, name in kinds.items()
+    )
+    body, dropped = write(user(text("hi")), tools=tools)
+    check_request("chat", body)
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["bash", "str_replace_based_edit_tool", "memory"]
+    assert dropped == ["computer"]

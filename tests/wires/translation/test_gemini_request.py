@@ -326,7 +326,10 @@ def test_turns_of_another_wire_alternate() -> None:
         {"role": "model", "parts": [{"text": "hello"}]},
         {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
         {"role": "model", "parts": [{"text": "c"}]},
-        {"role": "user", "parts": [{"text": "Continue."}]},
+        {
+            "role": "user",
+            "parts": [{"text": "Continue your last message exactly where it ends. Do not repeat any of it."}],
+        },
     ]
 
 
@@ -397,8 +400,18 @@ def test_media_in_results(model: str, is_nested: bool) -> None:
             (),
         ),
         (
+            MediaPart(kind=MediaKind.IMAGE, url="data:image/jpg;base64,aGk="),
+            {"inlineData": {"mimeType": "image/jpeg", "data": "aGk="}},
+            (),
+        ),
+        (
             MediaPart(kind=MediaKind.IMAGE, url="data:image/gif;base64,aGk="),
-            {"inlineData": {"mimeType": "image/gif", "data": "aGk="}},
+            {"text": "[image was left out: image/gif]"},
+            ("image",),
+        ),
+        (
+            MediaPart(kind=MediaKind.DOCUMENT, mime_type="application/json", data="e30="),
+            {"text": "{}"},
             (),
         ),
         (

@@ -179,18 +179,19 @@ def test_parts_become_items_and_content() -> None:
     assert items[4]["content"][1]["text"] == "notes\nplain"
 
 
+CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
 def test_tools_are_functions_that_are_not_strict() -> None:
     """A tool without a schema has an empty one, and only a tool that is strict is so."""
     tools = (
         ToolDefinition(name="f", cache={"type": "ephemeral"}),
-        ToolDefinition(
-            name="g", strict=True, schema={"type": "object"}, extras={"eager": True}, family=Family.ANTHROPIC
-        ),
+        ToolDefinition(name="g", strict=True, schema=CLOSED, extras={"eager": True}, family=Family.ANTHROPIC),
         ProviderTool(family=Family.ANTHROPIC, block={}, kind="web_search_20250305"),
     )
     assert written(tools=tools)["tools"] == [
         {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False},
-        {"type": "function", "name": "g", "parameters": {"type": "object"}, "strict": True},
+        {"type": "function", "name": "g", "parameters": CLOSED, "strict": True},
     ]
     assert dropped(tools=tools) == ("cache_control", "eager", "web_search_20250305")
 
@@ -215,15 +216,31 @@ def test_parameters_that_this_wire_lacks_are_named() -> None:
 def test_parameters_are_changed_to_what_the_provider_accepts() -> None:
     """Limits have a minimum, default sampling is left out, a long user id is hashed, and a schema has a name."""
     body = written(
-        sampling=Sampling(max_tokens=1, temperature=1, top_p=0.5), user="u" * 65, output=JsonOutput(schema={})
+        sampling=Sampling(max_tokens=1, temperature=1, top_p=0.5),
+        user="u" * 65,
+        output=JsonOutput(schema={"type": "object"}),
     )
     assert body["max_output_tokens"] == 16
     assert "temperature" not in body
     assert body["top_p"] == 0.5
     assert len(body["safety_identifier"]) == 64
-    assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": {}}}
+    assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}}
     assert written(output=JsonOutput())["text"] == {"format": {"type": "json_object"}}
-    assert written(output=JsonOutput(schema={}, name="my answer!"))["text"]["format"]["name"] == "my_answer_"
+    named = JsonOutput(schema={"type": "object"}, name="my answer!")
+    assert written(output=named)["text"]["format"]["name"] == "my_answer_"
+
+
+def test_json_without_a_schema_is_also_said_in_the_input() -> None:
+    """OpenAI rejects the format json_object if no message of the input has the word JSON: one is added."""
+    items = written(turns=(Turn(speaker=Speaker.USER, parts=(TextPart(text="hi"),)),), output=JsonOutput())["input"]
+    assert [(item["role"], item["content"][0]["text"]) for item in items] == [
+        ("developer", "Answer with JSON."),
+        ("user", "hi"),
+    ]
+    items = written(turns=(Turn(speaker=Speaker.USER, parts=(TextPart(text="some json"),)),), output=JsonOutput())[
+        "input"
+    ]
+    assert [item["role"] for item in items] == ["user"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +259,7 @@ def test_parameters_are_changed_to_what_the_provider_accepts() -> None:
 def test_reasoning_is_an_effort(wanted: ReasoningRequest, expected: Any) -> None:
     """Budgets of tokens become efforts by the table; what cannot be said is left to the provider."""
     assert written(reasoning=wanted).get("reasoning") == expected
-    assert dropped(reasoning=wanted) == (("reasoning_off",) if wanted.is_enabled is False else ())
+    assert dropped(reasoning=wanted) == ()
 
 
 @pytest.mark.parametrize(

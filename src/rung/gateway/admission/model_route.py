@@ -1,7 +1,8 @@
 """Route of a model call: the upstream and model that its first attempt is made with.
 
 A model name stands for itself at the first upstream of the client's API, unless it is an alias, or a model of the policy
-that names its upstream. Without an upstream of that API, the first model of the policy that can serve the call does.
+that names its upstream. Without an upstream of that API, the first model of the policy that can serve the call does. A
+call that refers to history or files at its provider goes to an upstream that speaks the client's wire, or is rejected.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rung.gateway.keys import RequestRejected
 from rung.gateway.upstream.headers import headers_for_upstream
-from rung.gateway.upstream.table import has_same_api
+from rung.gateway.upstream.table import AT_OWN_PROVIDER, Target, has_same_api
 from rung.wires.registry import GEMINI
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def route_model(table: UpstreamTable, settings: GatewaySettings, policy: Policy,
     if not table.can_serve(target, inbound):
         text = f"model {inbound.model!r} is served by {name!r}, which cannot answer this request: "
         raise RequestRejected(404, text + _reason(inbound))
+    inbound.listed = table.listed_model(policy.models, target, inbound.upstream)
     if target.upstream is not inbound.upstream:
         inbound.upstream = target.upstream
         inbound.upstream_headers = headers_for_upstream(inbound.raw_headers, target.upstream)
@@ -43,15 +45,32 @@ def _served_by(table: UpstreamTable, settings: GatewaySettings, policy: Policy, 
         return alias
     if "/" in inbound.model and policy.model(inbound.model) is not None:
         return inbound.model
-    if has_same_api(inbound.upstream, inbound):
+    own = Target(inbound.upstream, inbound.upstream_model)
+    if has_same_api(inbound.upstream, inbound) and not table.loses_history(own, inbound):
         return ""
     models = table.usable_models(policy.models, inbound)
-    if not models:
-        settings.first_upstream(inbound.wire.upstream)  # rejects the request: there is none
-    return models[0].name
+    if models:
+        return models[0].name
+    if not inbound.is_self_contained():
+        return _with_history(table, settings, policy, inbound)
+    settings.first_upstream(inbound.wire.upstream)  # rejects the request: there is none
+    return ""
+
+
+def _with_history(table: UpstreamTable, settings: GatewaySettings, policy: Policy, inbound: InboundRequest) -> str:
+    """Return the client's model at an upstream that can look the history of a request up; reject it if there is none."""
+    inbound.parsed()  # rejects a body that is not JSON
+    listed = {model.provider or model.name.partition("/")[0] for model in policy.models}
+    for upstream in settings.of_wire(inbound.wire.upstream):
+        if upstream.name not in listed and table.can_serve(Target(upstream, inbound.upstream_model), inbound):
+            return f"{upstream.name}/{inbound.upstream_model}"
+    text = (
+        f"no upstream can answer this request: {AT_OWN_PROVIDER}, and no upstream speaks its API ({inbound.wire.name})"
+    )
+    raise RequestRejected(404, text)
 
 
 def _reason(inbound: InboundRequest) -> str:
     if not inbound.is_self_contained():
-        return "it refers to history or files that only its own provider has"
+        return AT_OWN_PROVIDER
     return "set `key_env` of that upstream, because the client's key is for another provider"

@@ -19,7 +19,7 @@ _SHOWN_BYTES: Final = 8  # of an unknown encoding; not enough to show a secret
 
 
 class Connection(Protocol):
-    """What a response needs of its connection."""
+    """Connection of a response, as far as the response uses it."""
 
     def resume(self) -> None:
         """Continue reading after the buffer was drained."""

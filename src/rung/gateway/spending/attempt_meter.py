@@ -16,7 +16,7 @@ _EVENT: Final = b"data:"
 
 
 class AttemptMeter:
-    """What one attempt has sent and received."""
+    """Bytes and tokens that one attempt has sent and received."""
 
     __slots__ = ("accepted", "content_at", "events", "sent", "started_usage", "text_size", "usage")
 

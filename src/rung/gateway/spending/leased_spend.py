@@ -1,4 +1,4 @@
-"""What this gateway has leased of each spend limit: calls reserve from it without asking the journal.
+"""Leases of this gateway on each spend limit: calls reserve from it without asking the journal.
 
 Slices are needed where other processes spend from the same journal. A slice grows with what calls reserve, and is returned
 when they stop. The journal is asked when a slice is used up: for the first call under a limit, for one that is larger than

@@ -106,7 +106,7 @@ class SpendLedger:
         return self.leased is not None and (self.leased.is_fleet or self.is_shared)
 
     def _note_away(self, error: Exception, now: float) -> None:
-        """Say once that the journal is out of reach, and what that means for spending."""
+        """Warn once that the journal is out of reach, and what that means for spending."""
         if self.away_since is not None:
             return
         self.away_since = now
@@ -317,13 +317,14 @@ class SpendLedger:
         usage: Usage,
         now: float,
     ) -> float:
-        """Count the tokens of an attempt; return their cost in US dollars."""
+        """Count the tokens of an attempt; return their cost in US dollars. An unknown price is looked up."""
         self.averages.add(inbound.session, usage)
         if inbound.session and self._journal is not None:
             used = self._used.get(inbound.session, SessionUsage())
             self._used[inbound.session] = used.plus(SessionUsage.of(usage))
         if price is None:
             self.prices.request(model, inbound.key_hash, now)
+            self.prices.start()
             return 0.0
         dollars = price.cost(usage)
         self.purses.settle(reservation, dollars)
@@ -338,8 +339,17 @@ class SpendLedger:
         if inbound.key_hash:
             if inbound.key_dollars is None:
                 self.purses.add(inbound.key_hash, dollars)
-            self._charges[inbound.key_hash] = self._charges.get(inbound.key_hash, 0.0) + dollars
+            self._charge(inbound.key_hash, dollars)
         return dollars
+
+    def charge_unlimited(self, key_hash: str, dollars: float) -> None:
+        """Count the cost of a call without limits after its end."""
+        if key_hash:
+            self.purses.add(key_hash, dollars)
+            self._charge(key_hash, dollars)
+
+    def _charge(self, key_hash: str, dollars: float) -> None:
+        self._charges[key_hash] = self._charges.get(key_hash, 0.0) + dollars
 
     def apply_to_policy(
         self,

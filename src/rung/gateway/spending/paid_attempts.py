@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -16,9 +17,12 @@ from rung.core.policy.spend_estimates import named_models, token_bound, unpriced
 from rung.gateway import response as responses
 from rung.gateway.keys import RequestRejected
 from rung.gateway.spending.attempt_meter import AttemptMeter
+from rung.gateway.spending.unpriced_calls import UnpricedCall, UnpricedUsage
 from rung.wires.registry import CHAT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rung.core.domain.usage import Usage
     from rung.core.policy.model_prices import ModelPrice
     from rung.gateway.gateway import Gateway
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from rung.gateway.outbound import Outbound
     from rung.gateway.proxied_call import ProxiedCall
     from rung.gateway.response import GatewayResponse
+    from rung.gateway.upstream.health import Route
 
 
 _UNLIMITED: Final = Reservation()  # of all calls without limits
@@ -33,7 +38,7 @@ _UNLIMITED: Final = Reservation()  # of all calls without limits
 
 @dataclass(slots=True, kw_only=True)
 class CallSpending:
-    """What one call has reserved and spent, over all its attempts."""
+    """Reserved and spent dollars of one call, over all its attempts."""
 
     reservation: Reservation = _UNLIMITED
     bound: tuple[int, int] | None = None  # the most tokens that the next attempt can use; None without limits
@@ -42,6 +47,7 @@ class CallSpending:
     dollars: float = 0.0
     attempt_dollars: float = 0.0  # of the last attempt
     cancelled_dollars: float = 0.0  # of the last attempt, if it was cancelled: no event has recorded them
+    unpriced: list[UnpricedUsage] = field(default_factory=list)  # not in the dollars yet; empty with limits
 
 
 async def admit(gateway: Gateway, inbound: InboundRequest) -> CallSpending:
@@ -60,10 +66,29 @@ async def admit(gateway: Gateway, inbound: InboundRequest) -> CallSpending:
 
 
 def release(gateway: Gateway, proxied: ProxiedCall) -> None:
-    """End a call: free what it still holds, and record the cost of an attempt that was cancelled."""
+    """End a call: free what it still holds, and record the cost of what no event has recorded."""
     spending = proxied.spending
     gateway.ledger.purses.release(spending.reservation)
     record_unjournaled(gateway, proxied, proxied.inbound.model, spending.cancelled_dollars)
+    if spending.unpriced:
+        context, upstream = gateway.incident_context_for(proxied.inbound), proxied.inbound.upstream.name
+        model = spending.unpriced[-1].model
+        _defer(gateway, proxied, 0.0, partial(gateway.accounting.add_unjournaled, context, model, upstream))
+
+
+def book_success(gateway: Gateway, proxied: ProxiedCall, record: Callable[[float], None]) -> None:
+    """Record a call that has succeeded, with its cost: at once, or when the price of its model is known."""
+    if proxied.spending.unpriced:
+        _defer(gateway, proxied, proxied.spending.dollars, record)
+    else:
+        record(proxied.spending.dollars)
+
+
+def _defer(gateway: Gateway, proxied: ProxiedCall, dollars: float, record: Callable[[float], None]) -> None:
+    spending, prices = proxied.spending, proxied.upstreams.settings.prices
+    unpriced, spending.unpriced = spending.unpriced, []
+    now, key_hash = gateway.clock.now(), proxied.inbound.key_hash
+    gateway.unpriced_calls.add(UnpricedCall(now, unpriced, dollars, key_hash, prices, record))
 
 
 def record_unjournaled(gateway: Gateway, proxied: ProxiedCall, model: str, dollars: float) -> None:
@@ -101,6 +126,20 @@ async def paid_attempt(gateway: Gateway, proxied: ProxiedCall, outbound: Outboun
         gateway.health.add_cost(outbound.route, proxied.spending.attempt_dollars)
 
 
+def settle_unpriced(gateway: Gateway, proxied: ProxiedCall) -> None:
+    """Add the cost of what a call has used to the last attempt, where the price has become known."""
+    spending, prices = proxied.spending, gateway.ledger.prices
+    unpriced, spending.unpriced = spending.unpriced, []
+    for each in unpriced:
+        price = prices.price(each.model, proxied.upstreams.settings.prices)
+        if price is None:
+            spending.unpriced.append(each)
+            continue
+        dollars = gateway.unpriced_calls.charge(each, price, proxied.inbound.key_hash)
+        spending.dollars += dollars
+        spending.attempt_dollars += dollars
+
+
 def _settle(gateway: Gateway, proxied: ProxiedCall, outbound: Outbound, *, abandoned: bool, cancelled: bool) -> None:
     inbound, spending = proxied.inbound, proxied.spending
     proxied.count_received()
@@ -112,19 +151,26 @@ def _settle(gateway: Gateway, proxied: ProxiedCall, outbound: Outbound, *, aband
         usage = wire.read_usage(meter.usage)
     else:
         usage = meter.estimated(wire, spending.bound, abandoned=abandoned, streamed=inbound.is_stream)
-    dollars = settle_usage(gateway, proxied, outbound.model, usage)
+    dollars = settle_usage(gateway, proxied, outbound.route, outbound.model, usage)
     spending.attempt_dollars = dollars
     spending.cancelled_dollars = dollars if cancelled else 0.0
 
 
-def settle_usage(gateway: Gateway, proxied: ProxiedCall, model: str, usage: Usage) -> float:
-    """Count the tokens that an attempt of a call has used; return their cost in US dollars."""
+def settle_usage(gateway: Gateway, proxied: ProxiedCall, route: Route, model: str, usage: Usage) -> float:
+    """Count the tokens that an attempt of a call has used; return their cost in US dollars.
+
+    Where the price is still looked up, it is 0, and the call keeps the usage until then.
+    """
     tokens = (usage.prompt, usage.output)
     if tokens == (0, 0):
         return 0.0
     spending = proxied.spending
     price = spending.price or gateway.ledger.prices.price(model, proxied.upstreams.settings.prices)
     dollars = gateway.ledger.settle(spending.reservation, proxied.inbound, model, price, usage, gateway.clock.now())
+    if price is None and gateway.ledger.prices.is_awaited(model):
+        spending.unpriced.append(UnpricedUsage(model, usage, route))
+    elif price is None:
+        gateway.unpriced_calls.report(model)
     gateway.accounting.count_usage(tokens, dollars)
     spending.tokens = (spending.tokens[0] + tokens[0], spending.tokens[1] + tokens[1])
     spending.dollars += dollars

@@ -28,7 +28,7 @@ _OPERATIONS: Final = {CHAT_API: "chat/completions", RESPONSES_API: "responses"}
 
 
 class TokenCredential(Protocol):
-    """What is needed of a credential of azure-identity."""
+    """Credential of azure-identity, as far as it is used."""
 
     def get_token(self, *scopes: str) -> Any:
         """Return an object with `token` and `expires_on`, in seconds since 1970. May block."""

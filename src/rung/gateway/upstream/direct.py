@@ -58,7 +58,15 @@ class DirectProvider(UpstreamProvider):
         return family_headers(headers, wire)
 
 
-class AnthropicProvider(DirectProvider):
+class NamedModels(DirectProvider):
+    """Provider whose names of models are those of the models themselves, which may be others than a client asks for."""
+
+    def known_name(self, model: str) -> str:
+        """Return the upstream's name of a model."""
+        return self.model_name(model)
+
+
+class AnthropicProvider(NamedModels):
     """Anthropic, or a server with its API."""
 
     def wires_for(self, model: str) -> tuple[str, ...]:  # noqa: ARG002  # all models have the same API
@@ -71,7 +79,7 @@ class AnthropicProvider(DirectProvider):
         return headers if has_version else [*headers, _ANTHROPIC_VERSION]
 
 
-class OpenAIProvider(DirectProvider):
+class OpenAIProvider(NamedModels):
     """OpenAI, or a server with its API."""
 
     def __init__(self, upstream: UpstreamSettings) -> None:

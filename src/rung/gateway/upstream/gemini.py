@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from rung.gateway.http.url import parse_url
 from rung.gateway.upstream.provider import GEMINI_API, ProviderRequest, UpstreamProvider, family_headers
 
 if TYPE_CHECKING:
@@ -22,12 +21,15 @@ class GeminiProvider(UpstreamProvider):
 
     def __init__(self, upstream: UpstreamSettings) -> None:
         super().__init__(upstream)
-        version = f"/{upstream.api_version or _VERSION}"
-        self._prefix = "" if parse_url(upstream.url).path.endswith(version) else version
+        self._prefix = self.version_prefix(upstream.api_version or _VERSION)
 
     def wires_for(self, model: str) -> tuple[str, ...]:  # noqa: ARG002  # all models have the same API
         """Return generateContent."""
         return (GEMINI_API,)
+
+    def known_name(self, model: str) -> str:
+        """Return the upstream's name of a model."""
+        return self.model_name(model)
 
     def is_direct(self, wire: str, model: str) -> bool:
         """Return whether the request of a client is sent to the path that it names."""

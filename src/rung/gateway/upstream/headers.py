@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import ConfigError, VariableNotSet
 from rung.gateway.upstream.settings import AZURE, DROP, GEMINI
 from rung.wires.registry import ANTHROPIC
 
@@ -121,7 +121,7 @@ def check_keys(upstreams: Iterable[UpstreamSettings]) -> None:
         for name in upstream.key_names:
             key = os.environ.get(name, "")
             if not key:
-                raise ConfigError(setting, name, "the name of an environment variable that is set")
+                raise VariableNotSet(setting, name)
             if not key.isascii() or not key.isprintable() or " " in key:
                 allowed = "the name of a variable whose value is ASCII, without spaces and line breaks"
                 raise ConfigError(setting, name, allowed)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     Route = tuple[str, str]  # upstream and model
 
 _MAX_ROUTES: Final = 1_000  # clients choose the names of models; the oldest are forgotten
-_MAX_FIELDS: Final = 200
+_MAX_FIELDS: Final = 200  # of an upstream; clients choose the names of fields
+_OTHER_FIELDS: Final = "other"
 _LATENCIES: Final = 100  # of the latest attempts
 _MESSAGE_CHARACTERS: Final = 200
 
@@ -38,7 +39,7 @@ class LastError(NamedTuple):
 
 @dataclass(slots=True)
 class RouteHealth:
-    """What is known about one model of one upstream."""
+    """Health of one model of one upstream."""
 
     successes: int = 0
     failures: Counter[str] = field(default_factory=Counter)  # by kind
@@ -61,6 +62,7 @@ class UpstreamHealth:
         self.routes: OrderedDict[Route, RouteHealth] = OrderedDict()
         self.translated: Counter[tuple[str, str, str]] = Counter()  # by upstream, client's wire and upstream's wire
         self.dropped: Counter[tuple[str, str]] = Counter()  # by upstream and field
+        self._field_counts: Counter[str] = Counter()  # fields of `dropped`, by upstream
 
     def of(self, upstream: str) -> dict[str, RouteHealth]:
         """Return the models of an upstream, the latest last."""
@@ -93,9 +95,17 @@ class UpstreamHealth:
             name = outbound.upstream.name
             self.translated[name, client_wire, outbound.wire] += 1
             for each in translated.dropped:
-                if (name, each) in self.dropped or len(self.dropped) < _MAX_FIELDS:
-                    self.dropped[name, each] += 1
+                self._note_dropped(name, each)
         return route
+
+    def _note_dropped(self, upstream: str, name: str) -> None:
+        """Count a field that an upstream's wire cannot say; beyond the maximum of an upstream, all others together."""
+        if (upstream, name) not in self.dropped:
+            if self._field_counts[upstream] >= _MAX_FIELDS:
+                name = _OTHER_FIELDS
+            else:
+                self._field_counts[upstream] += 1
+        self.dropped[upstream, name] += 1
 
     def _route(self, key: Route) -> RouteHealth:
         route = self.routes.get(key)

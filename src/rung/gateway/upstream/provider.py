@@ -13,6 +13,7 @@ import orjson
 
 from rung.core.domain.errors import AttemptError, ConfigError
 from rung.core.domain.failures import Kind
+from rung.gateway.http.url import parse_url
 from rung.wires.wire_json import load_json
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ class UpstreamProvider(ABC):
     def model_name(self, model: str) -> str:
         """Return the name of a model at this upstream."""
         return self._names.get(model, model)
+
+    def known_name(self, model: str) -> str:
+        """Return the name that tells what a model accepts: the upstream's name may be a deployment or a profile."""
+        return model
+
+    def version_prefix(self, version: str) -> str:
+        """Return the path of an API version; empty if the upstream's URL ends with it."""
+        path = f"/{version}"
+        return "" if parse_url(self.upstream.url).path.endswith(path) else path
 
     @abstractmethod
     def wires_for(self, model: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class UpstreamSettings:
     )
     betas: tuple[str, ...] | None = setting(
         optional(list_of(ANY_TEXT)),
-        "Betas of Anthropic that bedrock or vertex may be asked for; others are left out. Left out: all.",
+        "Betas of Anthropic that bedrock or vertex may be asked for; others are left out. Left out: all; vertex: those that it accepts.",
         default=None,
     )
     key_env: str = setting(

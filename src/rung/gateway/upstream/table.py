@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.gateway.upstream.defaults import sdk_key_env
 from rung.gateway.upstream.headers import has_own_key
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from rung.gateway.inbound_request import InboundRequest
     from rung.gateway.upstream.provider import UpstreamProvider
     from rung.gateway.upstream.settings import UpstreamSettings
+
+# Why a request cannot be translated.
+AT_OWN_PROVIDER: Final = "it refers to history or files that only its own provider has"
 
 
 class Target(NamedTuple):
@@ -77,6 +80,10 @@ class UpstreamTable:
         upstream = self._by_name.get(prefix) if slash and model else None
         return None if upstream is None else Target(upstream, model)
 
+    def listed_model(self, models: Iterable[Model], target: Target, default: UpstreamSettings) -> Model | None:
+        """Return the model of a policy that stands for a target; None if there is none. `default`: as for `find`."""
+        return next((model for model in models if self.find(_qualified(model), default) == target), None)
+
     def warnings(self, models: Iterable[Model]) -> list[str]:
         """Return a line about each listed model that only clients of its own API can use, for want of a key.
 
@@ -105,6 +112,10 @@ class UpstreamTable:
             return False
         wire = self.wire_for(target, inbound)
         return wire == inbound.wire.name or (bool(wire) and inbound.is_self_contained())
+
+    def loses_history(self, target: Target, inbound: InboundRequest) -> bool:
+        """Return whether a request would be translated for a target without history or files that its provider has."""
+        return self.wire_for(target, inbound) not in ("", inbound.wire.name) and not inbound.is_self_contained()
 
     def usable_models(self, models: Sequence[Model], inbound: InboundRequest) -> tuple[Model, ...]:
         """Return the models of a policy that can serve a request. One that names its upstream has it as its provider.

@@ -6,14 +6,20 @@ The gateway works on the client's wire. A request is translated after all its re
 from __future__ import annotations
 
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.errors.sse import read_event
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.recovery.stop_reasons import stop_defect
 from rung.gateway.http.answer_reading import parse_answer
 from rung.gateway.http.port import header_of, read_body
-from rung.wires.translation.answer import Ended, Started, StreamFailed
+from rung.wires.sse import KEEP_ALIVE
+from rung.wires.translation.answer import Ended, Started, Stop, StreamFailed
+from rung.wires.translation.argument_keys import ArgumentKeys
+from rung.wires.translation.conversation import Family
+from rung.wires.translation.dropped_names import list_names
 from rung.wires.translation.tool_names import ToolNames
 from rung.wires.wire_json import dump_json, load_json
 
@@ -31,6 +37,7 @@ _OK: Final = 200
 _EVENT_STREAM: Final = b"text/event-stream"
 # Of the upstream's headers, those that say something about its limits and the request. Others describe its own API.
 _KEPT_HEADERS: Final = (b"retry-after", b"retry-after-ms", b"request-id", b"x-request-id", b"date")
+_MALFORMED_CALL: Final = "malformed_function_call"
 _MALFORMED: Final = "upstream stream has an event that is not valid JSON"
 
 
@@ -44,11 +51,13 @@ class TranslatedCall:
         # A body of Gemini's API does not say whether it asks for a stream.
         self._conversation: Conversation = replace(client.read_request(load_json(body)), is_stream=is_stream)
         self._names = ToolNames(self._conversation)
-        written = upstream.write_request(self._names.sent(replace(self._conversation, model=model)))
+        self._keys = ArgumentKeys(self._conversation, upstream.family)
+        written = upstream.write_request(self._names.sent(self._keys.sent(replace(self._conversation, model=model))))
         self.body = dump_json(written.body)
         self.dropped: set[str] = set(written.dropped)
         self.on_dropped: Callable[[str], object] = str  # called with all names when the answer adds one
         self.usage: Usage | None = None  # as the upstream reported it, at the end of the answer
+        self.defect: Evidence | None = None  # that the answer ended with, if the client's wire has no word for it
 
     def response(self, response: UpstreamResponse, max_bytes: int, now: Callable[[], float]) -> UpstreamResponse:
         """Return a response in the client's wire format. An error response stays as the upstream sent it."""
@@ -60,7 +69,11 @@ class TranslatedCall:
 
     def events(self) -> tuple[Callable[[bytes], list[AnswerEvent]], Callable[[], list[AnswerEvent]]]:
         """Return the functions that read the upstream's stream: of a chunk, and of its regular end."""
-        reader, restored = self._upstream.stream_reader(), self._names.events
+        reader = self._upstream.stream_reader()
+
+        def restored(events: list[AnswerEvent]) -> list[AnswerEvent]:
+            return self._keys.events(self._names.events(events))
+
         return lambda chunk: restored(reader.feed(chunk)), lambda: restored(reader.finish())
 
     def writer(self) -> Callable[[Sequence[AnswerEvent]], bytes]:
@@ -76,15 +89,25 @@ class TranslatedCall:
 
     def answer(self, body: dict[str, Any], now: int) -> bytes:
         """Return a whole answer in the client's wire format."""
-        answer = self._names.answer(self._upstream.read_answer(body))
-        self.usage = answer.usage
-        written = self._client.write_answer(replace(answer, created=answer.created or now), self._conversation)
+        answer = self._keys.answer(self._names.answer(self._upstream.read_answer(body)))
+        self.note_end(answer.stop, answer.usage)
+        answer = replace(answer, id=self.answer_id(answer.id), created=answer.created or now)
+        written = self._client.write_answer(answer, self._conversation)
         self._drop(set(written.dropped))
         return dump_json(written.body)
 
+    def note_end(self, stop: Stop, usage: Usage) -> None:
+        """Note how the answer ended."""
+        self.usage = usage
+        self.defect = stop_defect(_MALFORMED_CALL) if stop is Stop.MALFORMED_CALL else None
+
+    def answer_id(self, name: str) -> str:
+        """Return the id of an answer. A client of Responses refers to it, and some servers repeat theirs, or have none."""
+        return f"{name}_{token_hex(8)}" if self._client.family is Family.RESPONSES else name
+
     def dropped_names(self) -> str:
         """Return what the wires cannot say, as the value of a header."""
-        return ", ".join(sorted(self.dropped))
+        return list_names(sorted(self.dropped))
 
     def _drop(self, names: set[str]) -> None:
         if not names <= self.dropped:
@@ -102,7 +125,7 @@ class TranslatedStream:
         self._read, self._finish = call.events()
         self._write = call.writer()
         self._is_finished = False
-        self.raw_headers: Headers = [(b"content-type", _EVENT_STREAM), *_kept(response)]
+        self.raw_headers: Headers = [(b"content-type", _EVENT_STREAM), *_passed_headers(response)]
         self.close = response.close
 
     @property
@@ -111,27 +134,29 @@ class TranslatedStream:
         return self._is_finished
 
     async def read_chunk(self) -> bytes:
-        """Return the next bytes; empty at the end. Raises AttemptError for an error event of the upstream."""
-        while not self._is_finished:
-            chunk = await self._response.read_chunk()
-            try:
-                events = self._read(chunk) if chunk else self._finish()
-            except ValueError:
-                raise AttemptError(_MALFORMED, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM) from None
-            self._is_finished = not chunk
-            data = self._translate(events)
-            if data:
-                return data
-        return b""
+        """Return the next bytes; empty at the end. Raises AttemptError for an error event of the upstream.
+
+        Bytes that say nothing to the client, such as reasoning, are a comment: the upstream is at work.
+        """
+        if self._is_finished:
+            return b""
+        chunk = await self._response.read_chunk()
+        try:
+            events = self._read(chunk) if chunk else self._finish()
+        except ValueError:
+            raise AttemptError(_MALFORMED, finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM) from None
+        self._is_finished = not chunk
+        return self._translate(events) or (KEEP_ALIVE if chunk else b"")
 
     def _translate(self, events: list[AnswerEvent]) -> bytes:
         for position, event in enumerate(events):
             if isinstance(event, StreamFailed):
                 raise _failure(event)
-            if isinstance(event, Started) and not event.created:
-                events[position] = replace(event, created=int(self._now()))
+            if isinstance(event, Started):
+                created = event.created or int(self._now())
+                events[position] = replace(event, id=self._call.answer_id(event.id), created=created)
             if isinstance(event, Ended):
-                self._call.usage = event.usage
+                self._call.note_end(event.stop, event.usage)
         return self._write(events)
 
 
@@ -145,7 +170,7 @@ class TranslatedAnswer:
     ) -> None:
         self._response, self._call, self._max_bytes, self._now = response, call, max_bytes, now
         self.ended = False
-        self.raw_headers: Headers = [(b"content-type", b"application/json"), *_kept(response)]
+        self.raw_headers: Headers = [(b"content-type", b"application/json"), *_passed_headers(response)]
         self.close = response.close
 
     async def read_chunk(self) -> bytes:
@@ -157,7 +182,7 @@ class TranslatedAnswer:
         return self._call.answer(parse_answer(data, self._response), int(self._now()))
 
 
-def _kept(response: UpstreamResponse) -> Headers:
+def _passed_headers(response: UpstreamResponse) -> Headers:
     return [header for header in response.raw_headers if header[0] in _KEPT_HEADERS]
 
 

@@ -7,8 +7,7 @@ from urllib.parse import quote
 
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
-from rung.gateway.http.url import parse_url
-from rung.gateway.upstream.claude_body import claude_body, claude_headers, requested_betas
+from rung.gateway.upstream.claude_body import accepted_betas, claude_body, claude_headers, requested_betas
 from rung.gateway.upstream.gemini import generate_method
 from rung.gateway.upstream.google_identity import GoogleIdentity
 from rung.gateway.upstream.provider import (
@@ -34,8 +33,7 @@ class VertexProvider(UpstreamProvider):
 
     def __init__(self, upstream: UpstreamSettings) -> None:
         super().__init__(upstream)
-        version = f"/{upstream.api_version}"
-        self._prefix = "" if parse_url(upstream.url).path.endswith(version) else version
+        self._prefix = self.version_prefix(upstream.api_version)
         self._identity: GoogleIdentity | None = None
         if upstream.has_cloud_identity:
             require_package("google.auth", "vertex", upstream)
@@ -57,8 +55,8 @@ class VertexProvider(UpstreamProvider):
     ) -> ProviderRequest:
         """Return the request with the path of its publisher and a valid token."""
         if wire == MESSAGES_API:
-            betas = requested_betas(headers, self.upstream.betas)
-            body = claude_body(body, version=_VERSION, keeps_stream=True)
+            betas = requested_betas(headers, accepted_betas(self.upstream))
+            body = claude_body(body, version=_VERSION, betas=betas, keeps_stream=True)
             headers = claude_headers(headers, betas)
             publisher, method = "anthropic", "streamRawPredict" if stream else "rawPredict"
         else:

@@ -43,6 +43,47 @@ def supported_schema(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any
     return kept
 
 
+def is_recursive(schema: Mapping[str, Any]) -> bool:
+    """Return whether a definition refers to itself, also by way of others."""
+    return bool(_references(schema)) and _has_cycle(schema)
+
+
+def _has_cycle(schema: Mapping[str, Any]) -> bool:
+    places = {
+        f"#/{name}/{key}": _references(each)
+        for name in ("$defs", "definitions")
+        for key, each in _definitions(schema, name).items()
+    }
+    places["#"] = _references({name: value for name, value in schema.items() if name not in ("$defs", "definitions")})
+    for place in places:
+        reached: set[str] = set()
+        open_places = [place]
+        while open_places:
+            for target in places.get(open_places.pop(), ()):
+                if target == place:
+                    return True
+                if target not in reached:
+                    reached.add(target)
+                    open_places.append(target)
+    return False
+
+
+def _definitions(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = schema.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _references(schema: object, depth: int = 0) -> set[str]:
+    """Return the targets of all references in a schema."""
+    if isinstance(schema, list) and depth < _MAX_DEPTH:
+        return {target for each in schema for target in _references(each, depth + 1)}
+    if not isinstance(schema, dict) or depth >= _MAX_DEPTH:
+        return set()
+    found = {target for each in schema.values() for target in _references(each, depth + 1)}
+    target = schema.get("$ref")
+    return found | {target} if isinstance(target, str) else found
+
+
 def without_identity(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema without the fields that only say which schema it is."""
     return {name: value for name, value in schema.items() if name not in ("$schema", "$id")}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _OpenCall:
+class _PartialCall:
     """A call of which deltas have come."""
 
     id: str = ""
@@ -28,8 +28,8 @@ class ChatCallDeltas:
     """Assembles calls from deltas, also where servers leave out indexes or ids, or repeat them."""
 
     def __init__(self) -> None:
-        self._calls: list[_OpenCall] = []
-        self._by_index: dict[int, _OpenCall] = {}
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
         self._first_open = 0
 
     @property
@@ -65,7 +65,7 @@ class ChatCallDeltas:
             self._first_open += 1
         return events
 
-    def _call_of(self, delta: dict[str, Any], function: dict[str, Any]) -> _OpenCall:
+    def _call_of(self, delta: dict[str, Any], function: dict[str, Any]) -> _PartialCall:
         index, call_id = delta.get("index"), _text(delta.get("id"))
         if isinstance(index, int):
             known = self._by_index.get(index)
@@ -79,11 +79,11 @@ class ChatCallDeltas:
         is_new = last is None or (bool(function.get("name")) and bool(last.arguments))
         return self._new() if last is None or is_new else last
 
-    def _new(self) -> _OpenCall:
-        self._calls.append(_OpenCall())
+    def _new(self) -> _PartialCall:
+        self._calls.append(_PartialCall())
         return self._calls[-1]
 
-    def _advance(self, answer_id: str, *, last: _OpenCall | None) -> list[AnswerEvent]:
+    def _advance(self, answer_id: str, *, last: _PartialCall | None) -> list[AnswerEvent]:
         """Return what can be said of the first open call, and of the later ones once it is complete."""
         events: list[AnswerEvent] = []
         while self.is_open:
@@ -111,7 +111,7 @@ class ChatCallDeltas:
         return events
 
 
-def _is_complete(call: _OpenCall) -> bool:
+def _is_complete(call: _PartialCall) -> bool:
     return isinstance(parse_json("".join(call.arguments)), dict)
 
 

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 _PDF: Final = "application/pdf"
 _FETCHED: Final = ("https://", "http://", "data:image/")  # images that OpenAI can fetch
+_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 _AUDIO_FORMATS: Final = frozenset({"wav", "mp3"})  # OpenAI's models hear no others
+
+
+def is_seen_by_openai(mime_type: str) -> bool:
+    """Return whether OpenAI's models see images of a type, or the type is not known."""
+    return not mime_type.startswith("image/") or mime_type.lower() in _IMAGE_TYPES
 
 
 class ChatContentWriter:
@@ -91,7 +97,7 @@ class ChatContentWriter:
 
     def _media(self, part: MediaPart) -> Json:
         match part.kind:
-            case MediaKind.IMAGE if part.data or self._can_fetch(part.url):
+            case MediaKind.IMAGE if (part.data and self._can_see(part)) or self._can_fetch(part.url):
                 image = {"url": _source(part)} | ({"detail": part.detail} if part.detail else {})
                 return self._with_own_fields({"type": "image_url", "image_url": image}, part, "image_url")
             case MediaKind.AUDIO if part.data and self._can_hear(part):
@@ -105,12 +111,16 @@ class ChatContentWriter:
     def _can_fetch(self, url: str) -> bool:
         return bool(url) and (self.is_own or url.startswith(_FETCHED))
 
+    def _can_see(self, part: MediaPart) -> bool:
+        return self.is_own or is_seen_by_openai(part.mime_type)
+
     def _can_hear(self, part: MediaPart) -> bool:
         return self.is_own or audio_format(part.mime_type) in _AUDIO_FORMATS
 
     def _document(self, part: MediaPart) -> Json:
         text = part.text or _decoded_text(part)
         if text and not self.is_own:
+            self.note_extras(part.extras, part.family)
             titled = TextPart(text=f"{part.name}:\n\n{text}" if part.name else text, cache=part.cache)
             return self._with_own_fields({"type": "text", "text": titled.text}, titled, "text")
         if part.url and not self.is_own:
@@ -144,7 +154,7 @@ def _source(part: MediaPart) -> str:
 
 def _decoded_text(part: MediaPart) -> str:
     """Return the text of a text document. OpenAI's models take no text files, only PDFs."""
-    if not part.data or not part.mime_type.startswith("text/"):
+    if not part.data or not (part.mime_type.startswith("text/") or part.mime_type == "application/json"):
         return ""
     try:
         return base64.b64decode(part.data).decode()

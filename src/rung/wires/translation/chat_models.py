@@ -1,4 +1,4 @@
-"""What OpenAI's models reject, by their names, and the reasoning efforts that they know.
+"""Parameters that OpenAI's models reject, by their names, and the reasoning efforts that they know.
 
 Only requests of other families are fitted to it: their clients do not know which model answers them.
 """
@@ -50,12 +50,25 @@ def has_effort(model: str) -> bool:
     return _WITHOUT_REASONING(model) is None
 
 
+def known_effort(effort: str, model: str) -> str:
+    """Return an effort that a model knows; empty if the model has none. Models of others get it as it is."""
+    if not has_effort(model):
+        return ""
+    if not is_reasoning_model(model) or effort in ("low", "medium", "high"):
+        return effort
+    if effort == "none":
+        return effort if _WITH_EFFORT_NONE(model) else "low"
+    return _EFFORTS.get(effort, effort)
+
+
 def reasoning_effort(request: ReasoningRequest, model: str) -> tuple[str, bool]:
     """Return the effort to write, and whether the request is lost. An empty effort is the model's default."""
     if request.is_enabled is False or request.effort == "none":
         if _WITH_EFFORT_NONE(model):
             return "none", False
-        return "", is_reasoning_model(model)  # other models either do not reason, or have no parameter to stop it
+        if not is_reasoning_model(model):  # other models either do not reason, or have no parameter to stop it
+            return "", False
+        return "low", not request.is_implied
     effort = _EFFORTS.get(request.effort, "")
     if not effort and request.budget_tokens is not None:
         effort = next((name for below, name in _BUDGETS if request.budget_tokens < below), "high")

@@ -29,7 +29,7 @@ from rung.wires.translation.conversation import (
     ToolMode,
     WrittenRequest,
 )
-from rung.wires.translation.foreign_request import consistent
+from rung.wires.translation.foreign_request import consistent, for_openai
 from rung.wires.wire_json import object_field
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def write_request(conversation: Conversation) -> WrittenRequest:
 
 
 def _foreign_body(conversation: Conversation, writer: ChatContentWriter) -> Json:
-    conversation = _with_chosen_tools(consistent(conversation, writer.dropped))
+    conversation = _with_chosen_tools(for_openai(consistent(conversation, writer.dropped), writer.dropped))
     tools = write_tools(conversation.tools, writer)
     messages = write_messages(conversation, writer) or [{"role": "user", "content": _NO_TEXT}]
     body: Json = {"model": conversation.model, "messages": messages}

@@ -15,6 +15,7 @@ from rung.wires.translation.conversation import (
     ToolDefinition,
     ToolMode,
 )
+from rung.wires.translation.object_schema import with_properties
 from rung.wires.wire_json import object_field, object_list
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _write_function(tool: ToolDefinition, writer: ChatContentWriter) -> Json:
     if tool.description:
         function["description"] = tool.description
     if tool.schema is not NOTHING or not writer.is_own:
-        function["parameters"] = tool.schema or (tool.schema if writer.is_own else _EMPTY_SCHEMA)
+        function["parameters"] = tool.schema if writer.is_own else with_properties(tool.schema or _EMPTY_SCHEMA)
     if tool.strict is not None:
         function["strict"] = tool.strict
     written: Json = {"type": "function", "function": function}

@@ -211,6 +211,7 @@ class ReasoningRequest:
     budget_tokens: int | None = None
     effort: str = ""
     is_shown: bool | None = None  # whether summaries of thoughts are part of the answer
+    is_implied: bool = False  # by another setting: nothing is lost if a wire cannot say it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

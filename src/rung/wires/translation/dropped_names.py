@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+MAX_LIST_CHARACTERS: Final = 200  # of a header
+_MAX_NAME_CHARACTERS: Final = 60
 _NO_VALUES: Final[tuple[Any, ...]] = (None, False, "", [], {})
 _NOTE_PREFIX: Final = "rung."  # of extras by which a reader notes how its wire wrote something
 # Fields that say nothing to a model, and signatures, which never leave their family.
@@ -28,3 +30,14 @@ def name_extras(extras: Mapping[str, Any], dropped: set[str]) -> None:
 
 def _says_something(name: str, value: Any) -> bool:
     return name not in _BOOKKEEPING and not name.startswith(_NOTE_PREFIX) and value not in _NO_VALUES
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names as the value of a header; if there is no room for all of them, it ends with how many more there are."""
+    short = [name if len(name) <= _MAX_NAME_CHARACTERS else name[: _MAX_NAME_CHARACTERS - 3] + "..." for name in names]
+    listed = ", ".join(short)
+    kept = len(short)
+    while len(listed) > MAX_LIST_CHARACTERS:
+        kept -= 1
+        listed = ", ".join([*short[:kept], f"and {len(short) - kept} more"])
+    return listed

@@ -31,7 +31,7 @@ _SAMPLING: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 
 
 class ReadConfig:
-    """What a generationConfig says. `rest` are the fields that have no neutral form."""
+    """Settings of a generationConfig. `rest` are the fields that have no neutral form."""
 
     __slots__ = ("output", "reasoning", "rest", "sampling")
 

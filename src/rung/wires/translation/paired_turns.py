@@ -98,19 +98,19 @@ class _Pairs:
             parts: list[Part] = []
             speaker = turn.speaker
             for part in turn.parts:
-                said = self._said(part, turn.speaker)
-                if said is None:
+                converted = self._converted_part(part, turn.speaker)
+                if converted is None:
                     continue
-                owner = Speaker.ASSISTANT if isinstance(said, _ANSWER_PARTS) else turn.speaker
+                owner = Speaker.ASSISTANT if isinstance(converted, _ANSWER_PARTS) else turn.speaker
                 if owner is not speaker and parts:
                     yield replace(turn, speaker=speaker, parts=tuple(parts))
                     parts = []
                 speaker = owner
-                parts.append(said)
+                parts.append(converted)
             if parts:
                 yield replace(turn, speaker=speaker, parts=tuple(parts))
 
-    def _said(self, part: Part, speaker: Speaker) -> Part | None:
+    def _converted_part(self, part: Part, speaker: Speaker) -> Part | None:
         if isinstance(part, RefusalPart) and speaker is not Speaker.ASSISTANT:
             return TextPart(text=part.text)
         if not isinstance(part, ToolResultPart):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from rung.wires.translation.chat_content_writer import is_seen_by_openai
 from rung.wires.translation.conversation import (
     Family,
     ForeignPart,
@@ -166,7 +167,7 @@ def _write_media(part: MediaPart, is_output: bool) -> dict[str, Any] | None:  # 
     if part.kind is MediaKind.IMAGE:
         return _write_image(part) if _can_show(part) else None
     if part.kind is MediaKind.DOCUMENT:
-        return _write_file(part)
+        return _write_file(part) if part.file_id or part.url or part.data else None
     form = _AUDIO_FORMATS.get(part.mime_type)
     if part.kind is not MediaKind.AUDIO or form is None or not part.data:
         return None
@@ -174,8 +175,10 @@ def _write_media(part: MediaPart, is_output: bool) -> dict[str, Any] | None:  # 
 
 
 def _can_show(part: MediaPart) -> bool:
-    """Return whether the provider can fetch an image. A request of this wire is left to it."""
-    return part.family is Family.RESPONSES or bool(part.data) or part.url.startswith(_FETCHED)
+    """Return whether the provider can fetch and see an image. A request of this wire is left to it."""
+    if part.family is Family.RESPONSES:
+        return True
+    return is_seen_by_openai(part.mime_type) if part.data else part.url.startswith(_FETCHED)
 
 
 def _write_image(part: MediaPart) -> dict[str, Any]:
@@ -195,5 +198,6 @@ def _write_file(part: MediaPart) -> dict[str, Any]:
         return {"type": "input_file", "file_id": part.file_id, **name, **detail}
     if part.url:
         return {"type": "input_file", "file_url": part.url, **detail}
-    data = f"data:{part.mime_type};base64,{part.data}" if part.mime_type else part.data
+    is_bare = not part.mime_type and part.family is Family.RESPONSES  # as some clients send it
+    data = part.data if is_bare else f"data:{part.mime_type or 'application/pdf'};base64,{part.data}"
     return {"type": "input_file", "filename": part.name or DEFAULT_FILE_NAME, "file_data": data, **detail}

@@ -84,12 +84,13 @@ def read_reasoning(body: Mapping[str, Any], extras: Body) -> ReasoningRequest | 
 
 
 def write_reasoning(conversation: Conversation, dropped: set[str]) -> Body:
-    """Write the reasoning parameters. Switching reasoning off is not written for other wires: most models reject it."""
+    """Write the reasoning parameters. Switching reasoning off is the lowest effort that a model of OpenAI knows."""
     wanted, is_own = conversation.reasoning, conversation.family is Family.RESPONSES
     found: Body = _nested(conversation, "reasoning.")
     if wanted is not None and wanted.is_enabled is False:
-        found |= {"effort": "none"} if is_own else {}
-        dropped.update([] if is_own else ["reasoning_off"])
+        effort, is_lost = ("none", False) if is_own else reasoning_effort(wanted, conversation.model)
+        found |= {"effort": effort} if effort else {}
+        dropped.update(["reasoning_off"] if is_lost else [])
     elif wanted is not None:
         effort = wanted.effort or _effort_of(wanted.budget_tokens)
         effort = "xhigh" if effort == "max" else effort

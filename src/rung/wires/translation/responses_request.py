@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.wires.translation.conversation import NOTHING, Conversation, Family, WrittenRequest
 from rung.wires.translation.dropped_names import name_extras
-from rung.wires.translation.foreign_request import consistent
+from rung.wires.translation.foreign_request import consistent, for_openai
 from rung.wires.translation.responses_history import write_history, write_instructions
 from rung.wires.translation.responses_items import input_items, read_history
 from rung.wires.translation.responses_parameters import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 _NO_TEXT: Final = "…"
+_JSON_INSTRUCTION: Final = "Answer with JSON."
 
 _READ_FIELDS: Final = PARAMETER_FIELDS | {
     "model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "stream",
@@ -48,7 +49,7 @@ _READ_FIELDS: Final = PARAMETER_FIELDS | {
 
 @dataclass(frozen=True, slots=True)
 class ResponsesOriginal:
-    """What the reader of a request keeps for the writers of this wire."""
+    """Fields that the reader of a request keeps for the writers of this wire."""
 
     body: Mapping[str, Any]
     conversation: Conversation  # as it was read
@@ -92,7 +93,7 @@ def write_request(conversation: Conversation) -> WrittenRequest:
     dropped: set[str] = set()
     body: Body = {}
     if conversation.family is not Family.RESPONSES:
-        conversation = consistent(conversation, dropped)
+        conversation = for_openai(consistent(conversation, dropped), dropped)
     original = original_of(conversation)
     for attributes, fields, write in _GROUPS:
         if original is not None and all(
@@ -118,8 +119,22 @@ def _write_input(conversation: Conversation, dropped: set[str]) -> Body:
     if not text and not items and conversation.family is not Family.RESPONSES:
         text = _NO_TEXT
     if text and not items:  # the provider demands an input
-        return {"input": [{"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}]}
+        text, items = "", [_instruction(text)]
+    output = conversation.output
+    is_foreign = conversation.family is not Family.RESPONSES
+    if is_foreign and output is not None and output.schema is None and not _says_json(items):
+        items = [_instruction(_JSON_INSTRUCTION), *items]
     return ({"instructions": text} if text else {}) | {"input": items}
+
+
+def _instruction(text: str) -> Body:
+    return {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
+
+
+def _says_json(items: list[Body]) -> bool:
+    """Return whether a message has the word JSON. The provider rejects the format json_object without it."""
+    messages = (item["content"] for item in items if item.get("type") == "message")
+    return any("json" in str(part.get("text", "")).lower() for content in messages for part in content)
 
 
 def _write_tools(conversation: Conversation, dropped: set[str]) -> Body:

@@ -20,6 +20,7 @@ from rung.wires.translation.conversation import (
     ToolMode,
 )
 from rung.wires.translation.dropped_names import name_extras
+from rung.wires.translation.object_schema import with_properties
 from rung.wires.translation.responses_client_tools import CLIENT_TOOLS, client_schema
 from rung.wires.wire_json import object_list
 
@@ -181,7 +182,7 @@ def write_tools(
 
 
 def _write_tool(tool: ToolDefinition, dropped: set[str], *, is_own: bool) -> dict[str, Any]:
-    schema = dict(tool.schema) or (None if is_own else _EMPTY_SCHEMA)
+    schema = (dict(tool.schema) or None) if is_own else dict(with_properties(tool.schema or _EMPTY_SCHEMA))
     written: dict[str, Any] = {"type": "function", "name": tool.name, "parameters": schema}
     if tool.description:
         written["description"] = tool.description

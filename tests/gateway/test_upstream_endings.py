@@ -1,0 +1,117 @@
+"""Endings of another provider's answers that the client's wire has no words for, and streams that break in a call."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.gateway.behind import ALL_WIRES, RESPONSES_TOOL, ask
+from tests.gateway.scripted import call_part, content, stream, text_part, whole
+from tests.gateway.test_other_provider import OTHERS
+from tests.security.upstream.raw_upstream import Front, RawUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EACH_WAY = pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
+MALFORMED = content(text_part("one"), reason="MALFORMED_FUNCTION_CALL")
+
+
+@pytest.fixture(autouse=True)
+def other_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", "key-of-the-other-provider")
+
+
+@contextmanager
+def other_provider(other: str, *answers: bytes) -> Iterator[tuple[Front, RawUpstream]]:
+    """Run a gateway whose only upstream has this wire and sends these answers; the last one repeats."""
+    left = list(answers)
+    with RawUpstream(lambda _: left.pop(0) if len(left) > 1 else left[0], close=True) as upstream:
+        settings = {**OTHERS[other], "url": upstream.url, "key_env": "OTHER_KEY"}
+        with Front(upstreams={"other": settings}, policy={"models": ["other/gemini-2.5-flash"]}) as front:
+            yield front, upstream
+
+
+@EACH_WAY
+@pytest.mark.parametrize("wire", ALL_WIRES)
+def test_a_malformed_call_with_text_is_no_success(wire: str, streams: bool) -> None:
+    """An answer whose call its provider could not read is asked for again, whatever the client's wire."""
+    written: Any = stream if streams else whole
+    good = content(call_part(at="home"), reason="STOP")
+    with other_provider("gemini", written(MALFORMED), written(good)) as (front, upstream):
+        got = ask(front, wire, stream=streams, tools=True)
+        assert len(got.calls) == 1
+        assert "home" in got.calls[0]
+        assert len(upstream.requests) == 2
+
+
+def calls_message(*, cut: bool) -> bytes:
+    """A streamed message with two calls; `cut`: it breaks off inside of the second one."""
+    said: dict[str, Any] = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "small",
+        "content": [],
+        "stop_reason": None,
+    }
+    events: list[Any] = [
+        {"type": "message_start", "message": {**said, "usage": {"input_tokens": 9, "output_tokens": 1}}}
+    ]
+    for index, json in enumerate(('{"at": "home"}', '{"at": "sea' if cut else '{"at": "sea"}')):
+        block = {"type": "tool_use", "id": f"toolu_{index}", "name": "look", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json}
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events.append({"type": "content_block_stop", "index": index})
+    if cut:
+        return stream(*events[:-1], cut=True)
+    end = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}}
+    return stream(*events, end, {"type": "message_stop"})
+
+
+def _calls(front: Front, wire: str) -> tuple[list[str], str | None]:
+    """Return the arguments of the calls that a client receives, and the stop reason."""
+    if wire != "responses":
+        got = ask(front, wire, stream=True, tools=True)
+        return got.calls, got.stop
+    tools: Any = [RESPONSES_TOOL]
+    with front.gpt().responses.stream(model="small", input="go", tools=tools) as events:
+        response = events.get_final_response()  # without usage, which the upstream did not report
+    return [item.arguments for item in response.output if item.type == "function_call"], response.status
+
+
+@pytest.mark.parametrize("wire", ALL_WIRES)
+def test_a_stream_that_breaks_in_its_second_call(wire: str) -> None:
+    """A call that the client has is not made again: it ends the answer. If the client has none, both are asked for again."""
+    with RawUpstream(lambda _: answers.pop(0), close=True) as upstream:
+        answers = [calls_message(cut=True), calls_message(cut=False)]
+        other = {**OTHERS["messages"], "url": upstream.url, "key_env": "OTHER_KEY"}
+        with Front(upstreams={"other": other}, policy={"models": ["other/large"]}) as front:
+            calls, stop = _calls(front, wire)
+        has_first = wire != "chat"  # its splicer releases calls with the finish reason
+        assert len(upstream.requests) == (1 if has_first else 2)
+        assert [("home" in call, "sea" in call) for call in calls] == [(True, False), (False, True)][
+            : 1 if has_first else 2
+        ]
+        assert stop in ("tool_use", "tool_calls", "completed", "stop")
+
+
+@pytest.mark.parametrize(("wire", "path"), [("messages", "/v1/messages"), ("responses", "/v1/responses")])
+def test_an_answer_with_the_first_of_two_calls_says_so(wire: str, path: str) -> None:
+    """A stream that was settled after a complete call has a note about it: in a header, or in a comment at its end."""
+    with RawUpstream(lambda _: calls_message(cut=True), close=True) as upstream:
+        other = {**OTHERS["messages"], "url": upstream.url, "key_env": "OTHER_KEY"}
+        with Front(upstreams={"other": other}, policy={"models": ["other/large"]}) as front:
+            asked = (
+                {"messages": [{"role": "user", "content": "go"}], "max_tokens": 900}
+                if wire == "messages"
+                else {"input": "go"}
+            )
+            response = front.http().post(
+                path, json={"model": "small", "stream": True, **asked}, headers={"x-api-key": "k"}
+            )
+        told = response.headers.get("x-rung-settled", "") + response.text
+        assert "the stream broke after a complete tool call" in told
