@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 from importlib import resources
@@ -14,10 +15,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import rung
+from rung.engine.log_switch import LOG_SWITCH
 from rung.testing import FakeClock, Script, reset_process_state
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and they would pass that on to every child.
+# A shell that starts the tests in the background has them ignore Ctrl-C, and nohup a closed terminal. They would pass
+# that on to every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Properties hold at any speed: a slow or busy machine fails none of them. The quick tier tries a fifth of the examples.
 settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,6 +32,16 @@ settings.load_profile("quick" if os.environ.get("RUNG_QUICK") else "gate")
 # in the folders whose conftest asks for it. The first process of a parallel run hands the variable on to its workers.
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
+
+
+@pytest.fixture(autouse=True)
+def _log_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what commands and libraries do to the log of recoveries in this process: they turn it off, or its logger."""
+    monkeypatch.setattr(LOG_SWITCH, "is_on", True)
+    logging.disable(logging.NOTSET)
+    logger = logging.getLogger("rung")
+    logger.disabled, logger.propagate = False, True
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,8 +67,9 @@ def unmeasured_processes(measured_processes: None, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(autouse=True)
 def fresh_process_state() -> None:
-    """Start every test with a full retry budget and closed circuits, whatever ran before it in this process."""
+    """Start every test with a full retry budget, closed circuits and no journal of the environment, whatever ran before."""
     reset_process_state()
+    os.environ.pop("RUNG_JOURNAL", None)
 
 
 OUTCOME = jsonschema.Draft202012Validator(

@@ -80,3 +80,39 @@ def test_an_error_list_is_the_message() -> None:
 def test_a_good_result_is_the_output(result: dict[str, Any]) -> None:
     """A result without an error is returned as it was printed."""
     assert output_or_raise(0, json.dumps(result), "") == json.dumps(result)
+
+
+LIMIT = "Claude usage limit reached. Your limit resets 3am"
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    go()\nValueError: no such colour'
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "errors", "line"),
+    [
+        (f"[nightly] pulling repo\n[nightly] starting agent\n{LIMIT}\n", "", LIMIT),
+        (f"{LIMIT}\n[nightly] cleaning up\n[nightly] done\n", "", LIMIT),
+        ("", TRACEBACK, "ValueError: no such colour"),
+        ("step one\nstep two broke\n---\n}\n", "", "step two broke"),
+        (
+            "",
+            "/app/x.js:3\n\nError: boom\n    at Object.<anonymous> (/app/x.js:3:7)\n\nNode.js v20.11.0\n",
+            "Error: boom",
+        ),
+        ("only this", "", "only this"),
+        ("---\n}", "", "---"),
+    ],
+)
+def test_the_line_that_decides_is_the_headline(output: str, errors: str, line: str) -> None:
+    """A script's log comes before its error: the line that the kind rests on is quoted, or else the last one."""
+    with pytest.raises(AttemptError) as raised:
+        output_or_raise(1, output, errors)
+    failure = classify(raised.value)
+    assert failure.headline() == f"{failure.kind}: {line}"
+
+
+def test_a_line_that_does_not_exist_is_not_quoted() -> None:
+    """A line number beyond the text, as of a text that was shortened later, gives the first line."""
+    failure = classify(AttemptError("first\nsecond", line=9))
+    assert failure.headline() == f"{failure.kind}: first"

@@ -8,7 +8,7 @@ import pytest
 
 from rung.core.domain.failures import Evidence, Kind
 from rung.core.policy.parser import parse_policy_file
-from rung.core.policy.policy import preset
+from rung.core.policy.templates import preset
 from rung.engine.loop.process_state import RETRY_BUDGET
 from rung.mcp.recovery_service import RecoveryService
 from rung.mcp.server import explain_error

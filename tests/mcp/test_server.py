@@ -19,7 +19,7 @@ from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Phase
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
-from rung.core.policy.policy import preset
+from rung.core.policy.templates import preset
 from rung.core.recovery.decide import decide
 from rung.store import open_journal
 from tests.trusting import write_trusted
@@ -200,7 +200,7 @@ async def _over_http(port: int, token: str) -> dict[str, Any]:
         return await call(client, "report_failure", error=MISSING)
 
 
-@pytest.mark.parametrize("arguments", [("--port", "0"), ("--host", "0.0.0.0"), ("--nonsense",)])
+@pytest.mark.parametrize("arguments", [("--port", "-1"), ("--host", "0.0.0.0"), ("--nonsense",)])
 def test_what_cannot_be_is_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """An invalid option exits with code 2."""
     done = subprocess.run(

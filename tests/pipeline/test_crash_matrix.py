@@ -152,7 +152,7 @@ def ending_of(result: PipelineResult) -> dict[str, Any]:
     return {name: (outcome.ok, outcome.value, outcome.steps) for name, outcome in result.outcomes.items()}
 
 
-@pytest.mark.parametrize("seeds", batches(50), ids=name_of)
+@pytest.mark.parametrize("seeds", batches(20), ids=name_of)
 def test_killed_at_any_write(memory_directory: Path, seeds: range) -> None:
     """Every stage of the resumed run is given the same requests as in an undisturbed one, and ends the same way."""
     with open_journal(memory_directory / "journal.db") as journal:

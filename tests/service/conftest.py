@@ -103,15 +103,23 @@ def places() -> list[str]:
 
 
 @pytest.fixture
-def service(journal: Journal, places: list[str]) -> Iterator[Running]:
-    """Up for one test."""
+def service(journal: Journal, places: list[str], request: pytest.FixtureRequest) -> Iterator[Running]:
+    """Up for one test; with the fixture `alerts`, if the test uses it."""
+    alerts = request.getfixturevalue("alerts") if "alerts" in request.fixturenames else None
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     echo = Echo()
     policies = PolicyStore(journal, parse_policy_file({"policy": {"ladder": "model", "models": MODELS}}))
     replayers, crews = Replayers(journal, [echo]), CrewTables(places)
     context = AppContext(
-        journal, Authenticator(journal, TOKEN), EventBroadcaster(journal), policies, replayers, "a journal", crews=crews
+        journal,
+        Authenticator(journal, TOKEN),
+        EventBroadcaster(journal),
+        policies,
+        replayers,
+        "a journal",
+        crews=crews,
+        alerts=alerts,
     )
     server = Server(make_app(context, hosts=LOOPBACK_HOSTS, address=url), context.stream)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

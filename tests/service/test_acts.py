@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +16,16 @@ import rung
 from rung.adapters.system.provider_client import MeteredAnswer
 from rung.core.domain.usage import Usage
 from rung.service.spending import Spending
+from rung.store.queries.incidents import incident_to_retry
 from rung.store.queries.spend import charge_keys
+from rung.store.recorded_calls import GATEWAY, RecordedCall, record_call
 from rung.store.session_usage import session_usage
 from rung.testing import HttpError, Script
 from tests.service.conftest import MODELS, eventually, in_background
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.service.conftest import Running
 
 BAD = rung.AttemptError("step 3 does not follow", finding="low_quality")
@@ -58,7 +67,7 @@ def test_a_waiting_recovery_is_retried(service: Running) -> None:
     assert row["retry"]["until"] - row["touchedAt"] == pytest.approx(60, abs=1)
     assert row["lastFailure"]["kind"] == "overloaded"
     done = service.post("/api/sessions/s-1/retry", {"mode": "prompt", "prompt": "try the other door"}, 202)
-    assert done["how"] == "ordered"
+    assert (done["how"], done["note"]) == ("ordered", "the waiting recovery continues at once")
     assert result().status == "recovered"
     assert script.requests[-1].prompt == "try the other door"
     assert [one["action"] for one in service.get("/api/audit")] == ["retry"]
@@ -304,6 +313,37 @@ def test_escalation_that_is_not_possible(service: Running, past: None) -> None:
     assert service.journal.runs.received("model/lost") is None
 
 
+def test_an_escalation_to_a_model_without_a_price_is_refused_under_a_limit(service: Running, past: None) -> None:
+    """Under a spend limit the gateway would reject the next call: the escalation is refused, with the setting that helps."""
+    _call_of_gateway(service, "by-gateway")
+    model = "unheard-of"
+    for session in ("lost", "by-gateway"):
+        service.post(f"/api/sessions/{session}/escalate", {"toModel": model})
+    service.admin.put("/api/budgets", json={"session": 1.0}, headers={"if-match": '"0"'})
+    program = service.post("/api/sessions/lost/escalate", {"toModel": model}, 409)["detail"]
+    assert "set its `cost` in the policy's models, or `input` and `output`" in program
+    gateway = service.post("/api/sessions/by-gateway/escalate", {"toModel": model}, 409)["detail"]
+    assert "the price of unheard-of is unknown" in gateway
+    assert "[gateway.prices.'unheard-of']" in gateway
+    assert "policy" not in gateway
+    assert (
+        "[gateway.prices" in service.post("/api/sessions/by-gateway/escalate", {}, 409)["detail"]
+    )  # its `cost` is set
+    prices = {model: {"input": 1.0, "output": 1.0}}
+    service.context.replayers.spending = Spending(service.journal, None, prices)
+    assert service.post("/api/sessions/by-gateway/escalate", {"toModel": model})["token"]
+
+
+def _call_of_gateway(service: Running, session: str) -> None:
+    """Record a successful call as the gateway does: its body is known by its digest."""
+    request = rung.Request(model="small", params={"wire": "anthropic", "body": "0" * 32, "room": 0})
+    policy = rung.policy("call", report="")
+    rung.recover_sync(
+        Script("done"), request, policy=policy, journal=service.journal, session=rung.Session("small", session)
+    )
+    assert service.journal.flush()
+
+
 def test_an_escalation_of_a_session_without_usage_is_estimated_by_its_request(service: Running, past: None) -> None:
     """Where no call of a session has reported tokens, the size of its last request is the basis, as for a retry."""
     prices = {"dear": {"input": 1_000_000.0, "output": 2_000_000.0}}
@@ -311,6 +351,31 @@ def test_an_escalation_of_a_session_without_usage_is_estimated_by_its_request(se
     quote = service.post("/api/sessions/lost/escalate", {"toModel": "dear"})
     assert quote["estimateBasis"].startswith("the size of the request")
     assert quote["costEstimate"] > 2_000
+
+
+def test_an_estimate_knows_the_output_limit_of_the_request(service: Running) -> None:
+    """A request that allows ten tokens is not estimated with a thousand, whether a program or the gateway made it."""
+    prices = {"dear": {"input": 0.0, "output": 1_000_000.0}}
+    service.context.replayers.spending = Spending(service.journal, None, prices)
+    limited = rung.Request(prompt="Say yes.", model="small", max_tokens=10)
+    wire = rung.Request(model="small", params={"wire": "messages", "body": "0" * 32, "room": 0})
+    for session, request in (("of-program", limited), ("of-gateway", wire)):
+        rung.recover_sync(
+            Script(HttpError(400, "refused")),
+            request,
+            policy=rung.policy("call", report=""),
+            journal=service.journal,
+            session=rung.Session("small", session),
+        )
+    assert service.journal.flush()
+    incident = incident_to_retry(service.journal, "of-gateway")
+    assert incident is not None
+    body = json.dumps({"model": "small", "max_tokens": 10, "messages": [{"role": "user", "content": "Say yes."}]})
+    content = {"body": body, "upstream": "anthropic", "client_key": False}
+    record_call(service.journal, "of-gateway", incident, RecordedCall(GATEWAY, content), 3_600.0)
+    for session in ("of-program", "of-gateway"):
+        quote = service.post(f"/api/sessions/{session}/escalate", {"toModel": "dear"})
+        assert (quote["costEstimate"], "an answer of 10 tokens" in quote["estimateBasis"]) == (10.0, True)
 
 
 @pytest.mark.parametrize(
@@ -360,6 +425,32 @@ def test_a_question_is_answered(service: Running) -> None:
     service.post(f"/api/incidents/{incident}/answer", {"option": "approve"}, 409)
     assert result().status == "recovered"
     assert script.requests[-1].model == "large"
+    assert not service.get("/api/inbox")
+    (change,) = service.get("/api/sessions/s-1")["modelChanges"]
+    assert (change["toModel"], change["reason"], change["by"]) == ("large", "manual", "admin")
+
+
+def test_an_answer_to_a_process_that_is_gone_says_what_continues_it(service: Running, tmp_path: Path) -> None:
+    """The question and the answer's result name the command that continues; the resumed run takes the answer."""
+    (tmp_path / "rung.toml").write_text('[policy]\nladder = "call"\n')
+    script = "test -e fixed && exit 0; echo '401 invalid api key' >&2; exit 1"
+    rung_run = [sys.executable, "-m", "rung", "run", "--run-id", "job 7", "--ask-service"]
+    command = [*rung_run, "--journal", str(tmp_path / "journal.db"), "--idempotent", "--", "sh", "-c", script]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, start_new_session=True)
+    (item,) = eventually(lambda: service.get("/api/inbox"))
+    assert (item["incident"], item["ask"]["note"]) == ("job 7", "")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (item,) = service.get("/api/inbox")
+    assert item["ask"]["note"].startswith("no process waits for the answer: `rung resume 'job 7'`")
+    (tmp_path / "fixed").touch()
+    answered = service.post("/api/incidents/job 7/answer", {"option": "retry"})
+    assert answered["note"].startswith("the answer is recorded; no process waits for the answer: `rung resume 'job 7'`")
+    resumed = subprocess.run(
+        [sys.executable, "-m", "rung", "resume", "job 7", "--journal", str(tmp_path / "journal.db")],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
     assert not service.get("/api/inbox")
 
 
@@ -417,6 +508,7 @@ def test_the_inbox(service: Running, past: None) -> None:
     service.journal.flush()
     kinds = [item["kind"] for item in service.get("/api/inbox")]
     assert "blocked" in kinds
+    assert "Blocked: it needs a person to go on" in {item["title"] for item in service.get("/api/inbox")}
     for item in service.get("/api/inbox"):
         service.post(f"/api/alerts/{item['id']}/acknowledge")
     assert service.get("/api/inbox") == []

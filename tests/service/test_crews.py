@@ -47,7 +47,7 @@ def test_a_crew_is_shown_with_what_needs_a_person_first(service: Running, table:
     assert (one["name"], one["tasks"], one["forPerson"]) == ("move", 4, 1)
     assert one["counts"] == {"watching": 1, "working": 1, "needs_review": 1, "error": 1}
     assert one["conductor"]["state"] == "watching"
-    assert "no crew table yet" in other["trouble"]
+    assert "no such file" in other["trouble"]
     first = service.get("/api/tasks", crew="move", limit=3)
     assert [row["id"] for row in first["items"]] == ["task-03", "task-01", "task-02"]
     assert first["items"][2]["progress"] == "half of it"

@@ -136,16 +136,22 @@ def test_no_way_out_of_the_folder(service: Running, path: str) -> None:
 
 
 def test_the_page(service: Running) -> None:
-    """The page stands at every address of its own; its files are kept by the browser for good."""
+    """Its files are kept by the browser for good, and a path of a page leads to that page."""
     page = service.client().get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert not re.search(r"<script>|<style>|https?://", page.text)
-    assert service.client().get("/sessions/x").text == page.text
+    for path, to in (
+        ("/sessions/x", "../#/sessions/x"),
+        ("/inbox", "./#/inbox"),
+        ("/crew?token=t", "./?token=t#/crew"),
+    ):
+        moved = service.client().get(path, follow_redirects=False)
+        assert (moved.status_code, moved.headers["location"]) == (307, to)
     for name in re.findall(r"(assets/[^\"]+)", page.text):
         assert service.client().get("/" + name).status_code == 200
 
 
-class Clock:
+class ManualClock:
     """Moved by hand."""
 
     now = 1_000_000.0
@@ -156,7 +162,7 @@ class Clock:
 
 def test_cookies_end(journal: Journal) -> None:
     """A cookie is good for a month, and only as it was made."""
-    clock = Clock()
+    clock = ManualClock()
     access = Authenticator(journal, TOKEN, clock)
     who = access.by_token(TOKEN)
     assert who is not None
@@ -173,7 +179,7 @@ def test_tokens_end(journal: Journal) -> None:
     """One for a day is good for a day."""
     import time
 
-    clock = Clock()
+    clock = ManualClock()
     clock.now = time.time()
     access = Authenticator(journal, TOKEN, clock)
     token = add_token(journal, "ada", "act", days=1, by="test")

@@ -82,10 +82,12 @@ def test_the_gateway_does_what_get_says(service: Running, behind: Behind, change
     retries, after = said["maxRetries"], said["escalateAfterRetries"]
     is_off = not retries or not said["retryableErrors"]
     own = 1 if is_off else 1 + min(retries, after) if said["autoEscalate"] else 1 + retries
-    capped = called[: said["settings"].get("attempts", len(called))]
-    assert called == capped
+    cap = said["settings"].get("attempts")
+    if cap is not None:
+        own = min(own, cap - 1)  # the last attempt is kept for the other model
+        assert len(called) <= cap
     assert called.count("small") == min(own, len(called))
-    escalates = not is_off and said["autoEscalate"] and after <= retries and "attempts" not in changed
+    escalates = not is_off and said["autoEscalate"] and after <= retries
     assert ("large" in called) is escalates
 
 

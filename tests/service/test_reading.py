@@ -92,6 +92,25 @@ def test_analytics(service: Running, past: None) -> None:
         assert isinstance(service.get(f"/api/analytics/{path}"), list)
 
 
+def test_times_as_people_and_programs_write_them(service: Running, past: None) -> None:
+    """`since` and `until` take an age, a date, the API's own ISO 8601 times and Unix seconds; another text is named."""
+    (attempt,) = service.get("/api/sessions/lost")["attemptsMade"]
+    for since, failures in (
+        ("1d", 2), ("2w", 2), ("2000-01-01", 2), (attempt["timestamp"], 2), ("0", 2), ("2200-01-01T00:00:00Z", 0),
+    ):  # fmt: skip
+        assert service.get("/api/analytics/failures", since=since)["totalFailures"] == failures, since
+    assert service.get("/api/analytics/failures", until="2000-01-01")["totalFailures"] == 0
+    lines = service.admin.get("/api/export", params={"what": "events", "format": "jsonl", "since": "1d"}).text
+    assert [line for line in lines.splitlines() if '"opened"' in line]
+    assert (
+        service.admin.get("/api/export", params={"what": "events", "format": "jsonl", "since": "2200-01-01"}).text == ""
+    )
+    for wrong in ("yesterday", "7 days", "nan", "-5"):
+        answer = service.admin.get("/api/analytics/failures", params={"since": wrong})
+        assert (answer.status_code, answer.json()["field"]) == (422, "since"), wrong
+    assert "7d" in service.admin.get("/api/analytics/failures", params={"since": "yesterday"}).json()["detail"]
+
+
 def test_groups(service: Running, past: None) -> None:
     """Resolved, seen again as a regression, in the inbox; snoozed and reopened."""
     (group,) = [one for one in service.get("/api/groups") if one["kind"] == "overloaded"]

@@ -11,7 +11,7 @@ from rung.core.domain import events as ev
 from rung.core.recovery.rung_tries import tries_of
 from rung.store import open_journal
 from rung.store.project_scope import ProjectJournal
-from rung.store.queries.rung_counts import MAX_KEPT, REFRESH_SECONDS, rung_counts
+from rung.store.queries.rung_counts import MAX_CACHED, REFRESH_SECONDS, rung_counts
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_counts_are_kept_for_some_minutes(journal: Journal) -> None:
 def test_few_counts_are_kept(journal: Journal) -> None:
     """A process with many projects does not keep the counts of all."""
     first = journal.rung_counts("site", "task", MONTH, 0.0)
-    for n in range(MAX_KEPT):
+    for n in range(MAX_CACHED):
         journal.rung_counts(f"project {n}", "task", MONTH, 0.0)
     assert journal.rung_counts("site", "task", MONTH, 0.0) is not first
 

@@ -380,7 +380,10 @@ def test_a_lab_stops_while_somebody_waits() -> None:
 
 def test_a_port_that_is_taken(lab: Lab) -> None:
     """A port in use is an error of one line, and no thread is left."""
-    with pytest.raises(rung.errors.ConfigError, match=r"port: .*a free port"), rung.testing.lab(port=lab.port):
+    with (
+        pytest.raises(rung.errors.ConfigError, match=r"port: port \d+ on 127\.0\.0\.1 is taken"),
+        rung.testing.lab(port=lab.port),
+    ):
         pass
 
 

@@ -11,9 +11,15 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Answer one event. Always writes JSON and returns 0."""
+    """Answer one event. Writes JSON, except for --help, and always returns 0."""
     args = sys.argv[1:] if arguments is None else arguments
     agent = args[0] if args else ""
+    if agent in ("-h", "--help"):
+        sys.stdout.write(
+            "rung-hook AGENT [DATA_DIR [PORT]]: answers an event of a coding agent, which is on standard input.\n"
+        )
+        sys.stdout.write("Agents call it; install it with: rung hooks install\n")
+        return 0
     answer, data_dir, needs_drain, needs_server = b"{}", "", False, False
     from rung.hooks.crash_log import MAX_HOOK_SECONDS, log_crash, set_time_limit
 

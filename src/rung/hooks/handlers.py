@@ -45,8 +45,8 @@ def handle_event(agent: str, data_dir: str, payload: bytes, journal: str | None 
         state.table["journal"] = os.environ.get("RUNG_JOURNAL", "") if journal is None else journal
         _load_settings(state.table, event)
         response, changed = HANDLERS[event.name](event, state, time.time())
-        _tell_untrusted(event, state.table, response)
-        _tell_notes(event, state.table, response)
+        _notify_untrusted(event, state.table, response)
+        _add_notes(event, state.table, response)
         needs_server = state.table.pop("near", False)
         flushed = spool.flush(data_dir, state)
         if changed or flushed:  # before the response: a block that cannot be counted is not made
@@ -81,7 +81,7 @@ def _load_settings(table: dict[str, Any], event: HookEvent) -> None:
             log_crash(table["place"], "rung.toml", error)
 
 
-def _tell_untrusted(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
+def _notify_untrusted(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
     """Tell the user once in a session that the project's file is not trusted; not every agent reports a start."""
     untrusted = table.get("untrusted", "")
     if event.name in ("start", "prompt") and untrusted and table.get("told_untrusted") != untrusted:
@@ -89,7 +89,7 @@ def _tell_untrusted(event: HookEvent, table: dict[str, Any], response: HookRespo
         response.notice = "\n".join(filter(None, (response.notice, f"rung: {untrusted}")))
 
 
-def _tell_notes(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
+def _add_notes(event: HookEvent, table: dict[str, Any], response: HookResponse) -> None:
     """Give the agent the project's notes when its session starts; not every agent reports a start."""
     folder = table.get("notes")
     if not folder or not (event.name == "start" or (event.name == "prompt" and not table.get("told_notes"))):

@@ -9,7 +9,7 @@ import threading
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import AddressUnavailable
 from rung.hooks.resident_client import CODE_DIR, NONCE_HEADER, PROOF_HEADER, SECRET_FILE, prove
 from rung.wiring.secret_file import load_secret
 
@@ -70,6 +70,10 @@ class HttpHandler(Handler):
     server: HttpListener
     _nonce = ""
 
+    def do_GET(self) -> None:  # as above
+        """Say which server this is, to whoever finds its port taken."""
+        self.reply(405, b'{"error": "events are sent by POST"}', x_rung_server="hooks")
+
     def do_POST(self) -> None:  # as above
         """Prove the secret to a client, or answer one event of a client that has proved it."""
         if self.path != "/hello":
@@ -97,7 +101,7 @@ class HttpListener(socketserver.ThreadingTCPServer):
         try:
             super().__init__(("127.0.0.1", port), HttpHandler)
         except OSError as error:
-            raise ConfigError("port", port, f"a free port: {error.strerror}") from None
+            raise AddressUnavailable("port", "127.0.0.1", port, error) from None
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property

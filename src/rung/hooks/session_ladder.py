@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind
 from rung.core.domain.ladder import Action
+from rung.core.domain.reporting_agents import HOOKS_POLICY
 from rung.core.domain.request import Request
 from rung.detectors.loop_settings import loop_settings_from
 from rung.detectors.session_policy import MAX_NUDGES, session_policy
@@ -15,7 +16,6 @@ from rung.engine.external_loop import ExternalRecovery
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
-POLICY_NAME: Final = "hooks"
 _MAX_HISTORY: Final = 30
 _POLICY_SECONDS: Final = 2.0  # an agent waits for its hook
 _JITTER: Final = 0.5  # nothing here waits
@@ -74,4 +74,4 @@ def max_blocks(table: dict[str, Any]) -> int:
 
 
 def _policy(table: dict[str, Any]) -> Policy:
-    return session_policy(loop_settings_from(table["loops"]), nudges=max_blocks(table), name=POLICY_NAME)
+    return session_policy(loop_settings_from(table["loops"]), nudges=max_blocks(table), name=HOOKS_POLICY)

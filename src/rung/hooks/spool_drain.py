@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rung.core.domain import events as ev
+from rung.core.domain.errors import RungError
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
+from rung.core.domain.reporting_agents import HOOKS_POLICY
 from rung.core.domain.request import Request
 from rung.detectors.session_policy import session_policy
 from rung.engine.external_loop import ExternalRecovery
 from rung.hooks.crash_log import log_crash
 from rung.hooks.data_dir import try_lock
-from rung.hooks.session_ladder import POLICY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -78,11 +79,26 @@ def _drain_file(path: Path, journal_at: str | None) -> int:
             for incident, incident_lines in by_incident.items():
                 journal.append(incident, incident_lines[0]["n"], _events(incident_lines)).result()
             journal.flush()
+            _record_failed_sessions(journal, by_incident, str(path.parent.parent))
             notes = next((line["notes"] for line in lines if line.get("notes")), "")
             if notes:
                 _add_to_notes(str(notes), journal, by_incident, str(path.parent.parent))
     claimed.unlink()
     return len(lines)
+
+
+def _record_failed_sessions(
+    journal: Journal, by_incident: Mapping[str, list[Mapping[str, Any]]], data_dir: str
+) -> None:
+    """Record how the sessions that have ended in failure are continued. Without it they are journaled all the same."""
+    from rung.hooks.recorded_session import record_session
+
+    for incident, lines in by_incident.items():
+        if lines[-1]["name"] == "closed":
+            try:
+                record_session(journal, incident, next((str(line["cwd"]) for line in lines if line.get("cwd")), ""))
+            except (RungError, OSError) as error:
+                log_crash(data_dir, "recording", error)
 
 
 def _add_to_notes(folder: str, journal: Journal, incidents: Iterable[str], data_dir: str) -> None:
@@ -139,7 +155,7 @@ def _events(lines: list[Mapping[str, Any]]) -> list[ev.Event]:
     first = lines[0]
     now = float(first["at"])
     recovery = ExternalRecovery(
-        session_policy(name=POLICY_NAME),
+        session_policy(name=HOOKS_POLICY),
         request=Request(prompt=first.get("prompt") or "-", agent=first.get("agent", "")),
         incident_id=first["incident"],
         project=Path(first.get("cwd", "")).name,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
 from rung.core.domain.failures import Evidence, Kind, Phase
+from rung.core.domain.reporting_agents import MCP_AGENT
 from rung.core.domain.request import Request
 from rung.detectors.session_monitor import SessionMonitor
 from rung.engine.external_loop import ExternalRecovery
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.detectors.finding import Finding
     from rung.detectors.step import Step
-    from rung.engine.ports import Notes
+    from rung.engine.ports.recovery import Notes
     from rung.store.journal.journal import Journal
 
 MAX_SESSIONS: Final = 1_000  # in memory; the journal has the rest
-AGENT: Final = "mcp"
 
 
 class McpSession:
@@ -124,7 +124,7 @@ class RecoveryService:
 
     def _load(self, session: str) -> ExternalRecovery | None:
         """Load the session's open incident from the journal: used tries survive a restart of the server."""
-        incidents = open_incidents(self.journal, session, agent=AGENT)
+        incidents = open_incidents(self.journal, session, agent=MCP_AGENT)
         return self._recovery(session, events=self.journal.events(incidents[0])) if incidents else None
 
     def _open(self, session: str, task: str, model: str) -> ExternalRecovery:
@@ -142,10 +142,10 @@ class RecoveryService:
         policy = self._load_policy()
         return ExternalRecovery(
             policy,
-            request=Request(prompt=task or "(the task you were given)", model=model, agent=AGENT),
+            request=Request(prompt=task or "(the task you were given)", model=model, agent=MCP_AGENT),
             events=events,
             journal=self.journal,
-            incident_id=f"{AGENT}-{os.urandom(8).hex()}",
+            incident_id=f"{MCP_AGENT}-{os.urandom(8).hex()}",
             project=self.project,
             session=session,
             attended=not policy.unattended,

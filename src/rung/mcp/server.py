@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from rung.core.classify.classifier import classify
 from rung.core.classify.evidence import clip
@@ -13,6 +14,9 @@ from rung.detectors.step import Step
 from rung.engine.local_zone import local_zone
 from rung.mcp.recovery_service import RecoveryService, escalation_evidence, evidence, to_json_text
 from rung.mcp.schemas import KnownFailure, LoopReport, NextStep, OutcomeReport, ReportAccepted
+
+if TYPE_CHECKING:
+    import socket
 
 INSTRUCTIONS = (
     "Rung tells you what to do when something fails. Call report_failure with the error text whenever a step fails, and follow "
@@ -51,7 +55,7 @@ def _instructions(service: RecoveryService) -> str:
     )
 
 
-def run_http(server: Any, token: str, *, host: str, port: int) -> None:
+def run_http(server: Any, token: str, listening: socket.socket, *, host: str) -> None:
     """Serve clients that have the token over HTTP until the process is stopped."""
     import uvicorn
 
@@ -59,7 +63,9 @@ def run_http(server: Any, token: str, *, host: str, port: int) -> None:
 
     where = {"host": host} if type(server).__name__ == "MCPServer" else {}  # 2.x: names that it accepts as Host
     app = RequireToken(server.streamable_http_app(**where), token)
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none")
+    config = uvicorn.Config(app, host=host, log_level="warning", ws="none")
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run([listening])
 
 
 def _add_tools(server: Any, service: RecoveryService) -> None:

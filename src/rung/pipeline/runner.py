@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import threading
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
 from rung.adapters.system.agent_sessions.changed_files import changed_files
@@ -21,10 +19,10 @@ from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError
-from rung.core.domain.events import Cancelled, Status
+from rung.core.domain.events import Status
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.ladder import Action
-from rung.core.domain.outcome import SUCCESS_STATUSES, report_text
+from rung.core.domain.outcome import report_text
 from rung.core.domain.request import Request
 from rung.core.pipeline.partition import scope_of
 from rung.core.pipeline.spec import blocked_report, check_output, merge_outputs, read_pipeline, stage_prompt
@@ -37,6 +35,8 @@ from rung.engine.durable import recovery
 from rung.engine.recover import recover
 from rung.pipeline.restructuring import Partition, divide
 from rung.pipeline.result import PipelineResult, signal_of
+from rung.pipeline.thread_call import in_thread, run_in_thread
+from rung.store.stage_runs import next_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -47,11 +47,10 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.pipeline.spec import Pipeline, PipelineStage
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import Notes, RungHandler
-    from rung.engine.recover import RunPorts
+    from rung.engine.ports.recovery import Notes, RungHandler
+    from rung.engine.recovery_arguments import RunPorts
     from rung.store.journal.journal import Journal
 
-T = TypeVar("T")
 PLACEHOLDERS: Final = ("{prompt}", "{stage}", "{out}", "{turns}")
 # Statuses that stop a pipeline, the worst first.
 _STOPPING_STATUSES: Final = (Status.BLOCKED, Status.FAILED, Status.PARTIAL)
@@ -75,7 +74,8 @@ class PipelineRun:
     repeated. `ask(stage, question, incident)` answers questions; without it, a stage that needs a person ends
     blocked. `listen(stage, event, incident)` receives every event. `notes` are read before each stage, and added to at
     its end. `sessions` know how an agent that failed continues its own session. `on_park(stage, incident)` is called when a
-    stage is parked until a limit reopens.
+    stage is parked until a limit reopens. `ports_of_run(run, request)` returns further arguments of a stage's recovery: what a
+    person asks of it.
     """
 
     pipeline: Pipeline
@@ -88,6 +88,7 @@ class PipelineRun:
     report: Path | None = None
     notes: Notes | None = None
     on_park: Callable[[str, Incident], object] | None = None
+    ports_of_run: Callable[[str, Request], RunPorts] | None = None
     sessions: AgentSessions = field(default_factory=AgentSessions)
     outcomes: dict[str, Outcome[str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
@@ -216,7 +217,9 @@ class PipelineRun:
         policy = policy.replace(report="")  # the pipeline's report includes that of the stage
         if journal is None or not self.run_id:
             return await recover(agent, request, policy=policy, journal=journal, **ports)
-        run = await asyncio.to_thread(self._stage_run_id, stage.id)
+        run = await asyncio.to_thread(next_run_id, journal, f"{self.run_id}/{stage.id}")
+        if self.ports_of_run is not None:
+            ports.update(await asyncio.to_thread(self.ports_of_run, run, request))
         return await recovery.recover(agent, request, policy=policy, journal=journal, run_id=run, **ports)
 
     def _planning_ports(self, stage: str) -> RunPorts:
@@ -228,29 +231,10 @@ class PipelineRun:
         ports: RunPorts = {"rung_handlers": handlers}
         if self.pipeline.planner:
             planner = CommandPlanner(self.pipeline.planner, prompts=self.policy.prompts, cwd=self.folder)
-            handlers[Action.REPLAN.value] = _in_thread(planner)
+            handlers[Action.REPLAN.value] = in_thread(planner)
         if self.pipeline.investigate:
-            ports["investigate"] = _in_thread(CommandInvestigator(self.pipeline.investigate, cwd=self.folder))
+            ports["investigate"] = in_thread(CommandInvestigator(self.pipeline.investigate, cwd=self.folder))
         return ports
-
-    def _stage_run_id(self, stage: str) -> str:
-        """Return the run id of a stage: that of a passed or interrupted run, or a new one after a failed run."""
-        number, name = 1, f"{self.run_id}/{stage}"
-        while self._has_failed(name):
-            number += 1
-            name = f"{self.run_id}/{stage}~{number}"
-        return name
-
-    def _has_failed(self, run_id: str) -> bool:
-        """Return whether a run ended without success. One that was stopped, or whose process died, is still open.
-
-        An older version closed a run when it was stopped.
-        """
-        assert self.journal is not None  # noqa: S101  # asked only of a durable run
-        ended = self.journal.runs.result_of(run_id)
-        if ended is not None:
-            return ended.get("status") not in SUCCESS_STATUSES
-        return any(isinstance(event, Cancelled) for event in self.journal.events(run_id))
 
     def _agent(self, first: PipelineStage) -> Callable[[Request], Any]:
         async def attempt(request: Request) -> str:
@@ -273,10 +257,10 @@ class PipelineRun:
         log = sessions_of_attempt()
 
         async def run(command: SessionCommand) -> str:
-            told = request
+            sent_request = request
             if command.is_fresh and log is not None and not log.is_first:
-                told = log.handed_over(request, await run_in_thread(lambda: changed_files(self.folder)))
-            prompt = told.prompt if command.prompt is None else command.prompt
+                sent_request = log.handed_over(request, await run_in_thread(lambda: changed_files(self.folder)))
+            prompt = sent_request.prompt if command.prompt is None else command.prompt
             values = {"{prompt}": prompt, **({} if command.prompt is None else {RECOVERY_PLACEHOLDER: prompt})}
             arguments, variables = fill_placeholders(command.words, {**placeholders, **values})
             stdin = "" if any(uses_placeholder(command.words, name) for name in values) else prompt
@@ -395,31 +379,3 @@ def _write(folder: Path, name: str, text: str) -> str:
     new.write_text(text, encoding="utf-8")
     new.replace(path)
     return name
-
-
-def _in_thread(function: Callable[[Request, Incident], T]) -> Callable[[Request, Incident], Awaitable[T]]:
-    """Return the function as a port that runs in a thread."""
-
-    async def call(request: Request, incident: Incident) -> T:
-        return await run_in_thread(lambda: function(request, incident))
-
-    return call
-
-
-async def run_in_thread(work: Callable[[], T]) -> T:
-    """Run a blocking function in a daemon thread: unlike an executor, it never delays the end of the event loop."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def deliver(setter: Callable[[Any], None], result: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so no caller waits any more
-            loop.call_soon_threadsafe(lambda: None if future.done() else setter(result))
-
-    def run() -> None:
-        try:
-            deliver(future.set_result, work())
-        except BaseException as error:  # noqa: BLE001  # the caller gets every exception
-            deliver(future.set_exception, error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await future

@@ -7,11 +7,12 @@ import re
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 import rung
@@ -19,6 +20,7 @@ from rung.service import problems
 from rung.service.auth_middleware import AuthMiddleware
 from rung.service.routes import (
     admin,
+    alerts,
     analytics,
     budgets,
     crews,
@@ -50,6 +52,7 @@ ROUTERS: Final = (
     budgets.router,
     providers.router,
     inbox.router,
+    alerts.router,
     crews.router,
     fleet.router,
     settings_files.router,
@@ -117,16 +120,22 @@ async def _not_found(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _static_file(request: Request) -> Response:
-    """Serve a built file, else index.html; never a hidden file or one outside the static folder."""
+    """Serve a built file; never a hidden file or one outside the static folder. Other paths lead to the page of that name."""
     path = request.path_params["path"] or "index.html"
     file = (STATIC_DIR / path).resolve()
     hidden = any(part.startswith(".") for part in Path(path).parts)
     if hidden or not file.is_relative_to(STATIC_DIR.resolve()) or not _is_file(file):
         if "." in Path(path).name or not (STATIC_DIR / "index.html").is_file():
             return problems.problem_response(404, "no such route")
-        file = STATIC_DIR / "index.html"
+        return _to_page(path, request.url.query)
     cache_control = IMMUTABLE_CACHE if _HASHED_NAME.search(file.name) else "no-cache"
     return FileResponse(file, headers={"cache-control": cache_control})
+
+
+def _to_page(path: str, query: str) -> Response:
+    """Redirect to a page of the dashboard, which has its path in the fragment. The target is relative to this origin."""
+    up = "../" * path.count("/") or "./"
+    return RedirectResponse(f"{up}{'?' + query if query else ''}#/{quote(path)}")
 
 
 def _is_file(path: Path) -> bool:

@@ -14,7 +14,9 @@ from rung.service.limits import MAX_HEAVY, MAX_HEAVY_PER_TOKEN, ConcurrencyLimit
 from rung.service.manual_retry import ManualRetries
 from rung.service.routes.stream import EventBroadcaster
 from rung.store.journal.journal import Journal
+from rung.wiring.alerts import Alerts
 from rung.wiring.policies import PolicyStore
+from rung.wiring.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     from rung.service.replay import Replayers
@@ -32,6 +34,9 @@ class AppContext(NamedTuple):
     demo: bool = False
     crews: CrewTables = CrewTables()
     webhook_hosts: frozenset[str] = frozenset()  # may be on this machine or link-local
+    gateway: str = ""  # address of the gateway beside this service
+    alerts: Alerts | None = None  # rules of the settings file
+    untrusted: SettingsFile | None = None  # the settings file, if it has alerts that are off because it is not trusted
     heavy: ConcurrencyLimit = ConcurrencyLimit("exports and backtests", MAX_HEAVY, MAX_HEAVY_PER_TOKEN)
 
     @property

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rung.core.domain.errors import StoreError, StoreUnavailable
 from rung.service.problems import ApiProblem
+from rung.store.crew.operator_commands import crew_name
 from rung.store.crew.table import CrewTable
 from rung.wiring.journals import shown_location
 
@@ -22,7 +21,7 @@ class CrewTables:
     def __init__(self, locations: Iterable[str] = ()) -> None:
         self._locations: dict[str, str] = {}
         for location in dict.fromkeys(locations):
-            name = base = _name_of(location)
+            name = base = crew_name(location)
             number = 1
             while name in self._locations:
                 number += 1
@@ -50,9 +49,3 @@ class CrewTables:
                 yield table
         except (StoreError, StoreUnavailable) as error:
             raise ApiProblem(503, f"crew table unavailable: {error}") from None
-
-
-def _name_of(location: str) -> str:
-    if "://" in location:
-        return urlsplit(location).path.strip("/").replace("/", "-") or "crew"
-    return Path(location).stem or "crew"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from rung.core.policy.call_costs import RequestSize
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.manual_retry import find_session
 from rung.service.replay import load_incident
 from rung.service.spending import Quote
+from rung.store.orders import order_recovery
 from rung.store.queries.incidents import incident_to_retry, open_incidents
 from rung.store.settings import record_audit
 
 if TYPE_CHECKING:
+    from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
     from rung.service.replay import Replayers
     from rung.store.journal.journal import Journal
@@ -41,8 +44,11 @@ class ManualEscalations:
         row = find_session(self.journal, session)
         policy = self.policies.pick(row.project)
         to = to_model or _next_model(policy, row.model)
-        estimate = self._replayers.spending.estimate(row, policy, row.model, to, self._request_size(session))
-        left = self._replayers.spending.check(session, row.project, to, estimate)
+        replayers, last = self._replayers, self._last_incident(session)
+        size = RequestSize() if last is None else replayers.size_of(last)
+        estimate = replayers.spending.estimate(row, policy, row.model, to, size)
+        by_gateway = last is not None and replayers.is_gateway_call(last)
+        left = replayers.spending.check(session, row.project, to, estimate, by_gateway=by_gateway)
         return PlannedEscalation(session, row.project, Quote(row.model, to, estimate, left))
 
     def carry_out(self, planned: PlannedEscalation, by: str) -> None:
@@ -52,14 +58,14 @@ class ManualEscalations:
         self.journal.runs.send(f"model/{session}", {"model": to, "by": by, "at": time.time()})
         for incident in open_incidents(self.journal, session):
             order = Intervention(InterventionType.RETRY, by, to)
-            self.journal.runs.send(f"order/{incident}", order._asdict())
+            order_recovery(self.journal, incident, order, time.time())  # one that has ended needs none
         detail = {**planned.quote.fields(), "reason": "manual"}
         record_audit(self.journal, by, "escalate", f"session/{session}", detail)
 
-    def _request_size(self, session: str) -> int:
-        """Return the bytes of the session's last request; 0 if they are unknown."""
+    def _last_incident(self, session: str) -> Incident | None:
+        """Return the incident of the session's last request; None if none is recorded."""
         name = incident_to_retry(self.journal, session)
-        return 0 if name is None else self._replayers.size_of(load_incident(self.journal, name)[0])
+        return None if name is None else load_incident(self.journal, name)[0]
 
 
 def _next_model(policy: Policy, model: str) -> str:

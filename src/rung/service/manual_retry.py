@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rung.core.domain import events as ev
@@ -9,7 +10,9 @@ from rung.core.policy.policy import Confirm
 from rung.core.recovery.interventions import Intervention, InterventionType
 from rung.service.api_problem import ApiProblem
 from rung.service.replay import error_context, load_incident, original_request
-from rung.service.spending import Quote, unknown_price
+from rung.service.retry_ways import agent_reason
+from rung.service.spending import Quote
+from rung.store.orders import order_recovery
 from rung.store.queries import listing
 from rung.store.queries.incidents import incident_to_retry
 from rung.store.settings import record_audit
@@ -70,14 +73,17 @@ class ManualRetries:
     def check_budgets(self, incident: Incident, here: str, there: str, estimate: CostEstimate) -> float | None:
         """Return the US dollars that are left, None without a limit; raise a problem if a budget forbids the retry."""
         other = there if there != here else ""
-        left = self.replayers.spending.check(incident.terms.session, incident.terms.project, other, estimate)
-        if left is not None and other and estimate.total is None:
-            raise unknown_price(other)
-        return left
+        return self.replayers.spending.check(
+            incident.terms.session,
+            incident.terms.project,
+            other,
+            estimate,
+            by_gateway=self.replayers.is_gateway_call(incident),
+        )
 
     def why_not(self, incident: Incident, choice: RetryChoice, here: str, estimate: CostEstimate) -> str:
         """Return why a retry would be refused: its call cannot be made, or a budget forbids it; empty if it is not."""
-        why_not = "" if incident.status is None else self.replayers.why_not(incident, choice)
+        why_not = agent_reason(incident) if incident.status is None else self.replayers.why_not(incident, choice)
         if why_not:
             return why_not
         try:
@@ -95,17 +101,25 @@ class ManualRetries:
         )
 
     def carry_out(self, planned: PlannedRetry, choice: RetryChoice) -> str:
-        """Make the retry; return the id of its incident. An open incident goes on, an ended one is made again."""
+        """Make the retry; return the id of its incident. An open incident goes on, an ended one is made again.
+
+        An order that an open incident accepts is carried out, or answered with "too late" if the incident ends before.
+        """
         incident, intervention, spending = planned.incident, planned.intervention, self.replayers.spending
         session, project = incident.terms.session, incident.terms.project
-        name = incident.id
-        if incident.status is None:
+        is_ordered = incident.status is None
+        if is_ordered:
+            if reason := agent_reason(incident):
+                raise ApiProblem(409, reason)  # nobody here would take the order
             if _is_asking(planned.events):
                 raise ApiProblem(409, "the recovery waits for an answer to its question: answer it instead")
-            spending.order(name, session, project, planned.quote.estimate.total or 0.0)
-            self.journal.runs.send(f"order/{name}", intervention._asdict())
+            spending.order(incident.id, session, project, planned.quote.estimate.total or 0.0)
+            is_ordered = order_recovery(self.journal, incident.id, intervention, time.time())
+        if is_ordered:
+            name = incident.id
         else:
-            name = self.replayers.start(incident, intervention, planned.policy, choice)
+            ended, _ = load_incident(self.journal, incident.id)  # it may have ended since it was planned
+            name = self.replayers.start(ended, intervention, planned.policy, choice)
         detail: dict[str, Any] = {
             "mode": choice.mode,
             "incident": incident.id,
@@ -113,7 +127,7 @@ class ManualRetries:
             **planned.quote.fields(),
             "reason": "manual",
         }
-        again = {} if incident.status is None else {"again": name}
+        again = {} if is_ordered else {"again": name}
         record_audit(self.journal, intervention.by, "retry", f"session/{session}", {**detail, **again})
         return name
 

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rung.core.classify.evidence import clip
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
+from rung.core.policy.call_costs import RequestSize
 from rung.core.policy.prompts import render, without_task
+from rung.core.policy.spend_estimates import named_output_limit
 from rung.core.recovery.interventions import Intervention
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
 from rung.service.api_problem import ApiProblem
-from rung.service.retry_ways import API_KEY, PLAIN, CommandRetries, GatewayRetries, RetryChoice, way_in_of
+from rung.service.retry_ways import (
+    API_KEY,
+    PLAIN,
+    CommandRetries,
+    GatewayRetries,
+    RetryChoice,
+    agent_reason,
+    new_incident_id,
+    pipeline_run,
+    way_in_of,
+)
 from rung.service.spending import PaidReplay, Spending
 from rung.store.project_scope import ProjectJournal
 from rung.store.recorded_calls import COMMAND, GATEWAY
@@ -67,16 +78,23 @@ class Replayers:
             (replayer for replayer in self.replayers if request is not None and replayer.supports(request)), None
         )
 
+    def is_gateway_call(self, incident: Incident) -> bool:
+        """Return whether a gateway made an incident's call, and makes the next one of its session."""
+        return way_in_of(self.journal, incident) == GATEWAY
+
     def needs(self, incident: Incident) -> tuple[str, ...]:
         """Return the fields that the person must give with a retry."""
-        return self.gateways.needs(incident) if way_in_of(self.journal, incident) == GATEWAY else ()
+        return self.gateways.needs(incident) if self.is_gateway_call(incident) else ()
 
-    def size_of(self, incident: Incident) -> int:
-        """Return the bytes of an incident's request; 0 if they are unknown."""
+    def size_of(self, incident: Incident) -> RequestSize:
+        """Return the size of an incident's request, as far as it is known."""
         way_in, request = way_in_of(self.journal, incident), original_request(incident)
         if way_in == GATEWAY:
             return self.gateways.size_of(incident)
-        return 0 if way_in == COMMAND or request is None or why_unusable(request) else request.size()
+        if way_in == COMMAND or request is None:
+            return RequestSize()
+        limit = request.max_tokens or named_output_limit(request.params)
+        return RequestSize(0 if why_unusable(request) else request.size(), limit)
 
     def why_not(self, incident: Incident, choice: RetryChoice = PLAIN) -> str:
         """Return why this incident's call cannot be made again; empty if it can."""
@@ -85,6 +103,13 @@ class Replayers:
             return self.gateways.why_not(incident, choice)
         if way_in == COMMAND:
             return self.commands.why_not(incident, choice)
+        if reason := agent_reason(incident):
+            return reason
+        if run := pipeline_run(incident):
+            resume = f"`rung pipeline run FILE --resume {run}`"
+            return (
+                f"the stage's command was not recorded: {resume} tries it again and keeps the stages that have passed"
+            )
         request = requested(incident, choice)
         unusable = why_unusable(request)
         if unusable:
@@ -107,7 +132,7 @@ class Replayers:
     def start(self, incident: Incident, intervention: Intervention, policy: Policy, choice: RetryChoice = PLAIN) -> str:
         """Make the call again in the background, as a new incident of the same session; return its id."""
         self.check(incident, choice)
-        name = f"again-{uuid.uuid4().hex[:12]}"
+        name = new_incident_id(self.journal, incident)
         way_in = way_in_of(self.journal, incident)
         if way_in == GATEWAY:
             self.gateways.start(incident, intervention, choice, name)

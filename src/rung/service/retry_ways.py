@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from rung.core.domain.errors import SealedElsewhere, StoreDamaged
 from rung.core.domain.outcome import SUCCESS_STATUSES
+from rung.core.domain.reporting_agents import CONTINUED_BY, HOOKS_POLICY, MCP_AGENT
+from rung.core.policy.call_costs import RequestSize
+from rung.core.policy.spend_estimates import named_output_limit
+from rung.core.text.json_in_text import parse_json_object
 from rung.service.api_problem import ApiProblem
 from rung.store.recorded_calls import COMMAND, GATEWAY, RecordedCall, recorded_call, recorded_way_in
 from rung.store.replay_orders import ReplayOrder, present_upstreams, send_order
+from rung.store.stage_runs import NUMBER_MARK, next_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +30,7 @@ _NOT_KEPT: Final = "recording is off ([recording] requests), it was larger than 
 
 
 class RetryChoice(NamedTuple):
-    """What a person asks for: how, on which model, with which prompt, and with which key where one is missing."""
+    """Retry that a person asks for: how, on which model, with which prompt, and with which key where one is missing."""
 
     mode: str = "plain"
     model: str = ""
@@ -55,19 +62,54 @@ def way_in_of(journal: Journal, incident: Incident) -> str:
     return GATEWAY if "wire" in params and "body" in params else COMMAND if "stdin" in params else ""
 
 
+def pipeline_run(incident: Incident) -> str:
+    """Return the run of the pipeline that an incident is a stage of; empty if it is none."""
+    task = incident.first_request.task if incident.first_request is not None else ""
+    run, _, stage = incident.id.rpartition("/")
+    return run if "/" in task and stage.partition(NUMBER_MARK)[0] == task.rpartition("/")[2] else ""
+
+
+def agent_reason(incident: Incident) -> str:
+    """Return why Rung cannot repeat what an agent with a loop of its own has reported; empty for other incidents.
+
+    One that hooks have reported can be repeated where the command that continues its session is recorded.
+    """
+    request, session = incident.first_request, incident.terms.session
+    if request is not None and request.agent == MCP_AGENT:
+        return "an agent reported it over MCP, and only this agent can repeat its task: retry in the agent"
+    if incident.terms.policy != HOOKS_POLICY or request is None:
+        return ""
+    continued_by = CONTINUED_BY.get(request.agent, "")
+    how = f": {continued_by} {shlex.quote(session)}" if continued_by else ""
+    if incident.status is None:
+        return f"its agent has not reported the end of the session: continue it there{how}"
+    return f"its agent's session was not recorded: {_NOT_KEPT}; continue it there{how}"
+
+
+def new_incident_id(journal: Journal, incident: Incident) -> str:
+    """Return the id of the incident that makes the call of another one again. A stage of a pipeline names its own runs."""
+    if pipeline_run(incident):
+        run, _, stage = incident.id.rpartition("/")
+        return next_run_id(journal, f"{run}/{stage.partition(NUMBER_MARK)[0]}")
+    return f"again-{uuid.uuid4().hex[:12]}"
+
+
 class GatewayRetries:
     """Calls of the gateway: an order that a running gateway carries out with its own upstream and budgets."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def size_of(self, incident: Incident) -> int:
-        """Return the bytes of a recorded request; 0 if it is not recorded."""
+    def size_of(self, incident: Incident) -> RequestSize:
+        """Return the size of a recorded request, as far as it is recorded."""
         try:
             call = find_call(self._journal, incident)
         except ApiProblem:
-            return 0
-        return 0 if call is None else len(call.content["body"])
+            return RequestSize()
+        if call is None:
+            return RequestSize()
+        body = str(call.content["body"])
+        return RequestSize(len(body), named_output_limit(parse_json_object(body) or {}))
 
     def needs(self, incident: Incident) -> tuple[str, ...]:
         """Return the fields that the person must give: a key, where the client used its own, which is not stored."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.adapters.system.list_prices import fetch_list_prices
 from rung.adapters.system.provider_client import MeteredAnswer
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind
 from rung.core.domain.usage import Usage
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.core.domain.request import Request
-    from rung.core.policy.call_costs import CostEstimate
+    from rung.core.policy.call_costs import CostEstimate, RequestSize
     from rung.core.policy.model_prices import ModelPrice
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
@@ -72,12 +73,15 @@ class Spending:
         return spend_holds.left(self.journal, self.limits_for(session, project), time.time())
 
     def price(self, model: str) -> ModelPrice | None:
-        """Return the price of a model; None if it is unknown. Looks up a list price once, blocking."""
-        if model not in self._prices:
-            self._prices[model] = fetch_list_prices([model]).get(model)
-        return self._prices[model]
+        """Return the price of a model; None if it is unknown. Looks up a list price once, blocking.
 
-    def estimate(self, row: SessionRow, policy: Policy, here: str, there: str, size: int) -> CostEstimate:
+        A lookup that fails is made again for the next call.
+        """
+        if model not in self._prices:
+            self._prices.update(fetch_list_prices([model]))
+        return self._prices.get(model)
+
+    def estimate(self, row: SessionRow, policy: Policy, here: str, there: str, size: RequestSize) -> CostEstimate:
         """Estimate a call of a session on another model than the one it is on `here`. May block for a list price."""
         usage = session_usage(self.journal, row.id)
         successes = row.attempts - row.failures
@@ -88,19 +92,27 @@ class Spending:
         listed = policy.model(name)
         return KnownModelCost(name, self.price(name) if name else None, listed.cost if listed is not None else 0.0)
 
-    def check(self, session: str, project: str, model: str, estimate: CostEstimate) -> float | None:
+    def check(
+        self, session: str, project: str, model: str, estimate: CostEstimate, *, by_gateway: bool = False
+    ) -> float | None:
         """Return the US dollars that a session may still spend, None without a limit; refuse a call if nothing is left.
 
-        `model`: another one than the session's own, which must fit into what is left; empty for its own.
+        `model`: another one than the session's own, which must fit into what is left; empty for its own. `by_gateway`:
+        the gateway makes the call, and accepts a price only: the policy's cost of an attempt does not replace it.
         """
         limits, now = self.limits_for(session, project), time.time()
         refused = spend_holds.refusing(self.journal, limits, now)
         if refused is not None:
             raise ApiProblem(409, refusal(refused.limit, refused.left, now))
         left = spend_holds.left(self.journal, limits, now)
-        if left is not None and model and estimate.total is not None and estimate.total > left:
+        if left is None or not model:
+            return left
+        if (by_gateway or estimate.total is None) and self.price(model) is None:
+            raise unknown_price(model, by_gateway=by_gateway)
+        if estimate.total is not None and estimate.total > left:
             raise ApiProblem(
-                409, f"{model} costs about ${estimate.total:.2f} per attempt; the remaining budget is ${left:.2f}"
+                409,
+                f"{model} costs about {format_dollars(estimate.total)} per attempt; the remaining budget is {format_dollars(left)}",
             )
         return left
 
@@ -198,7 +210,7 @@ class PaidReplay:
 
 
 class Quote(NamedTuple):
-    """What a person sees before they confirm: the models, the estimate of one call, and what is left of the budget."""
+    """Quote that a person confirms: the models, the estimate of one call, and what is left of the budget."""
 
     from_model: str
     to_model: str
@@ -217,13 +229,11 @@ class Quote(NamedTuple):
         }
 
 
-def unknown_price(model: str) -> ApiProblem:
+def unknown_price(model: str, *, by_gateway: bool = False) -> ApiProblem:
     """Return the problem of a call under a spend limit whose cost nobody knows."""
-    return ApiProblem(
-        409,
-        f"the price of {model} is unknown, and this session has a spend limit: set its `cost` in the policy's models,"
-        " or its price in [gateway.prices]",
-    )
+    price = f"`input` and `output` (US dollars for a million tokens, 0 if it is free) in [gateway.prices.{model!r}]"
+    what = f"set {price}" if by_gateway else f"set its `cost` in the policy's models, or {price}"
+    return ApiProblem(409, f"the price of {model} is unknown, and this session has a spend limit: {what}")
 
 
 def key_of_session(session: str) -> str:

@@ -251,6 +251,11 @@ class DurableRunStore:
         arguments = json.loads(self.key.reveal(arguments, place_of(run, "arguments")))
         return RunRow(run, task, arguments, self._result(run, result) if state == "done" else None, owned)
 
+    def is_owned(self, run: str) -> bool | None:
+        """Return whether a live process runs an open run; None when there is no such run. Reads no sealed content."""
+        rows = self.journal.read("SELECT owner, lease FROM run WHERE id = ? AND state = 'open'", (run,))
+        return next((bool(owner) and self.now() < lease and not is_gone(owner) for owner, lease in rows), None)
+
     def ids_below(self, name: str) -> list[str]:
         """Return the ids of the runs that start with this name and a slash."""
         prefix = f"{name}/"

@@ -42,13 +42,31 @@ class Mailbox:
         self._questions: dict[DurableFuture[str | None], tuple[str, float | None]] = {}  # incident and deadline
         self._watched: dict[str, float] = {}  # polled incidents, and when a recovery last asked about them
         self._interventions: dict[str, Intervention] = {}
+        self._delivered: dict[str, Intervention] = {}  # in the journal until the recovery has recorded them
+        self._last: dict[DurableFuture[Intervention | None], str] = {}  # incidents that would end now
+        self._wake = threading.Event()
 
     def intervention(self, incident: str) -> Intervention | None:
         """Return an intervention for an incident, once. Never blocks: the thread polls, and the engine asks again."""
         with self._lock:
             self._watched[incident] = self._now()
-            intervention = self._interventions.pop(incident, None)
             self._ensure_thread()
+            return self._deliver(incident)
+
+    def last_intervention(self, incident: str) -> DurableFuture[Intervention | None]:
+        """Return a future of the intervention for an incident that would end now; it is read from the journal at once."""
+        future: DurableFuture[Intervention | None] = DurableFuture()
+        with self._lock:
+            self._last[future] = incident
+            self._ensure_thread()
+        self._wake.set()
+        return future
+
+    def _deliver(self, incident: str) -> Intervention | None:
+        intervention = self._interventions.pop(incident, None)
+        if intervention is not None:
+            self._delivered[incident] = intervention
+            self._watched[incident] = self._now()
         return intervention
 
     def ask(self, incident: str, seconds: float | None) -> DurableFuture[str | None]:
@@ -71,21 +89,23 @@ class Mailbox:
             self._thread.start()
 
     def _work(self) -> None:
-        pause = threading.Event()
         while True:
+            self._wake.clear()
             with suppress(Exception):  # the store is unavailable: poll again
                 self._poll()
+            self._answer_last()
             with self._lock:
                 since = self._now() - IDLE_SECONDS
                 self._watched = {name: at for name, at in self._watched.items() if at > since}
-                if not self._watched and not self._questions:
+                self._delivered = {name: it for name, it in self._delivered.items() if name in self._watched}
+                if not self._watched and not self._questions and not self._last:
                     self._thread = None
                     return
-            pause.wait(POLL_SECONDS)
+            self._wake.wait(POLL_SECONDS)
 
     def _poll(self) -> None:
         with self._lock:
-            questions, watched = list(self._questions.items()), list(self._watched)
+            questions, watched = list(self._questions.items()), {*self._watched, *self._last.values()}
         for future, (incident, until) in questions:
             rows = self._journal.read(_ANSWERS, (incident,))
             timed_out = until is not None and self._now() >= until
@@ -95,18 +115,33 @@ class Mailbox:
                 if not future.cancelled():
                     future.set_result(str(json.loads(rows[0][0])["option"]) if rows else None)
         if watched:
-            self._take_interventions(watched)
+            self._read_interventions(watched)
 
-    def _take_interventions(self, incidents: list[str]) -> None:
-        for incident in messages.incidents_with_intervention(self._journal).intersection(incidents):
-            message = messages.take(self._journal, f"order/{incident}")
+    def _read_interventions(self, incidents: set[str]) -> None:
+        """Read the orders of these incidents. Each stays in the journal until its recovery has recorded it."""
+        found = messages.incidents_with_intervention(self._journal).intersection(incidents)
+        for incident in found:
+            message = messages.latest(self._journal, f"order/{incident}")
             try:
                 intervention = Intervention.of(message) if isinstance(message, dict) else None
             except ConfigError:  # written by a newer Rung: ignored
+                messages.take(self._journal, f"order/{incident}")
                 continue
-            if intervention is not None:
-                with self._lock:
+            with self._lock:
+                if intervention is not None and intervention != self._delivered.get(incident):
                     self._interventions[incident] = intervention
+        with self._lock:
+            for incident in incidents - found:
+                self._delivered.pop(incident, None)
+
+    def _answer_last(self) -> None:
+        """Answer the recoveries that would end now: what was read for them, or that there is nothing."""
+        with self._lock:
+            last, self._last = self._last, {}
+            answers = [(future, self._deliver(incident)) for future, incident in last.items()]
+        for future, intervention in answers:
+            if not future.cancelled():
+                future.set_result(intervention)
 
 
 class PendingQuestion:

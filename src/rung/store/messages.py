@@ -2,7 +2,7 @@
 
 Topics: `order/INCIDENT`, `answer/INCIDENT/N`, `model/SESSION`, `result/INCIDENT`, `RUN/TOPIC`, `reference/CALLER/ID`,
 `usage/SESSION`, `shared/FLEET`, `call/SESSION/INCIDENT`, `replay/INCIDENT`, `rerun/INCIDENT`, `replayer/HOLDER`, `executor/ID`, `executor-drain/ID`,
-`notice/ITEM`.
+`executor-lost/ID`, `notice/ITEM`, `alert-state/RULE/SCOPE`, `alert-entry/ID`, `alert-send/CHANNEL/ID`.
 """
 
 from __future__ import annotations

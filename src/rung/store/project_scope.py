@@ -34,6 +34,10 @@ class ProjectJournal:
         """Return a pending operator intervention for an incident."""
         return self._journal.intervention(incident)
 
+    def last_intervention(self, incident: str) -> DurableFuture[Intervention | None]:
+        """Return an operator intervention for an incident that would end now."""
+        return self._journal.last_intervention(incident)
+
     def model_for(self, session: str) -> str:
         """Return the model that an operator chose for a session; empty when there is none, or it is not allowed."""
         model = self._journal.model_for(session) if self._chosen_model is None else self._chosen_model

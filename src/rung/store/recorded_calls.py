@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from binascii import b2a_base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -15,7 +16,7 @@ from weakref import WeakKeyDictionary
 from rung.store import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rung.store.backends.port import BackendConnection
     from rung.store.journal.journal import Journal
@@ -33,6 +34,12 @@ class RecordedCall(NamedTuple):
 
     way_in: str
     content: Mapping[str, Any]
+
+
+def command_table(words: Sequence[str], folder: str, path: str, host: str, given: bytes) -> dict[str, Any]:
+    """Return the content of a recorded command of `rung`: its words, directory, search path, machine and standard input."""
+    text = b2a_base64(given, newline=False).decode()
+    return {"words": list(words), "folder": folder, "path": path, "host": host, "given": text}
 
 
 def record_call(

@@ -1,4 +1,4 @@
-"""What stands for ids that a provider does not have, sealed: it contains answers of models and requests of clients.
+"""Replacements of ids that a provider does not have, sealed: they contain answers of models and requests of clients.
 
 Each one is a message, `reference/CALLER/ID`. The newest are kept, for as long as providers keep their responses.
 """
@@ -14,7 +14,7 @@ from rung.core.domain.failures import short_hash
 from rung.store.sealing import JournalKey
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from rung.store.backends.port import BackendConnection, Database, Readable
 
@@ -26,7 +26,7 @@ _OLDEST_KEPT: Final = f"SELECT at FROM message WHERE {_RANGE} ORDER BY at DESC L
 
 
 class StoredReference(NamedTuple):
-    """What stands for an id of a caller, and when it was stored."""
+    """Replacement of an id of a caller, and when it was stored."""
 
     name: str  # caller and id, as `name_of` writes them
     replacement: Any
@@ -38,8 +38,14 @@ def name_of(caller: str, id: str) -> str:  # noqa: A002  # the id of a response 
     return f"{short_hash(caller, 8)}/{id}"
 
 
-def store_references(database: Database, found: Mapping[str, Any], at: float, most: int = MAX_REFERENCES) -> None:
-    """Store what stands for ids, by name, and delete all but the newest `most`; return when it is durable."""
+def store_references(
+    database: Database,
+    found: Mapping[str, Any],
+    at: float,
+    most: int = MAX_REFERENCES,
+    forgotten: Iterable[str] = (),
+) -> None:
+    """Store what stands for ids, by name, and delete `forgotten` ones and all but the newest `most`; return when durable."""
     key = JournalKey()
     rows = [(_PREFIX + name, json.dumps(key.seal(json.dumps(value), name)), at) for name, value in found.items()]
 
@@ -50,6 +56,8 @@ def store_references(database: Database, found: Mapping[str, Any], at: float, mo
                 " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at",
                 row,
             )
+        for name in forgotten:
+            connection.execute("DELETE FROM message WHERE topic = ?", (_PREFIX + name,))
         connection.execute(
             f"DELETE FROM message WHERE {_RANGE} AND (at < ? OR at < ({_OLDEST_KEPT}))",  # noqa: S608  # no input
             (at - KEEP_SECONDS, most - 1),
@@ -64,6 +72,9 @@ def _is_present(connection: BackendConnection, topic: str, at: float) -> bool:
 
 def load_references(database: Readable, since: float, known: Container[str] = ()) -> list[StoredReference]:
     """Return the references stored since a time, the oldest first, without known ones and those of another key."""
+    names = f"SELECT topic FROM message WHERE {_RANGE} AND at >= ?"  # noqa: S608  # no input
+    if all(topic.removeprefix(_PREFIX) in known for (topic,) in database.read(names, (since,))):
+        return []  # most often nothing is new, and bodies are large
     sql = f"SELECT topic, body, at FROM message WHERE {_RANGE} AND at >= ? ORDER BY at"  # noqa: S608  # no input
     key = JournalKey()
     found = []

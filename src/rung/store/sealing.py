@@ -50,7 +50,7 @@ class JournalKey:
 
     def seal(self, text: str, place: str) -> str:
         """Seal a text for one place, such as a step of a run."""
-        keys = self._made
+        keys = self._own_keys
         nonce = os.urandom(_NONCE_BYTES)
         secret = nonce + _encrypted(text.encode("utf-8", "surrogatepass"), keys, nonce)
         data = b2a_base64(secret + _tag(keys, place, secret), newline=False).decode()
@@ -59,7 +59,7 @@ class JournalKey:
     def unseal(self, sealed: str, place: str) -> str:
         """Return the text of a sealed one."""
         key_id, _, encoded = sealed.removeprefix(PREFIX).partition(":")
-        keys = self._found
+        keys = self._existing_keys
         if keys is None or keys.id != key_id:
             raise SealedElsewhere(place, str(key_file()), KEY_VARIABLE)
         try:
@@ -73,14 +73,14 @@ class JournalKey:
         return _encrypted(secret[_NONCE_BYTES:], keys, nonce).decode("utf-8", "surrogatepass")
 
     @cached_property
-    def _made(self) -> _Keys:
+    def _own_keys(self) -> _Keys:
         return _derive(_from_environment() or _read() or _create())
 
     @property
-    def _found(self) -> _Keys | None:
-        if "_made" not in self.__dict__ and not (_from_environment() or _read()):
+    def _existing_keys(self) -> _Keys | None:
+        if "_own_keys" not in self.__dict__ and not (_from_environment() or _read()):
             return None
-        return self._made
+        return self._own_keys
 
 
 def key_file() -> Path:

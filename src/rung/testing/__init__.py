@@ -21,8 +21,12 @@ __all__ = ["FAULTS", "FakeClock", "Fault", "HttpError", "Lab", "Script", "lab", 
 def __getattr__(name: str) -> Any:
     if name not in _LAB:
         raise AttributeError(f"module 'rung.testing' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module("rung.testing.provider"), name)  # loaded on first use, because it imports asyncio
+    try:
+        from rung.testing import provider  # loaded on first use, because it imports asyncio
+    except ModuleNotFoundError as error:
+        if error.name != "orjson":
+            raise
+        raise ModuleNotFoundError(f"rung.testing.{name} needs orjson: pip install 'rung[cli]'", name="orjson") from None
+    value = getattr(provider, name)
     globals()[name] = value
     return value

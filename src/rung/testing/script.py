@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 class HttpError(Exception):
-    """An error as HTTP clients raise it, with a status, headers and a text."""
+    """An error as HTTP clients raise it.
+
+    Args:
+        status: HTTP status.
+        text: Message. Default: empty.
+        headers: Response headers. Default: none.
+        code: Error type or code of the provider. Default: empty.
+    """
 
     def __init__(self, status: int, text: str = "", headers: dict[str, str] | None = None, code: str = "") -> None:
         self.status_code = status
@@ -24,7 +31,21 @@ class Script:
     """A scripted attempt. Each item is returned, raised if it is an exception, or called with the request.
 
     The last item repeats when the script is exhausted, so `Script(HttpError(529))` always fails.
-    `requests` holds the request of each attempt.
+
+    Args:
+        *items: What each attempt does.
+
+    Attributes:
+        requests: The request of each attempt.
+
+    Raises:
+        ValueError: There is no item.
+
+    Example:
+        >>> import rung
+        >>> script = rung.testing.Script(rung.testing.HttpError(400, "bad"), "done")
+        >>> rung.recover_sync(script, "go", clock=rung.testing.FakeClock()).value, len(script.requests)
+        ('done', 2)
     """
 
     def __init__(self, *items: Any | Callable[[Request], Any]) -> None:
@@ -44,5 +65,9 @@ class Script:
         return item
 
     async def attempt(self, request: Request) -> Any:
-        """Run the next item as a coroutine."""
+        """Run the next item as a coroutine.
+
+        Args:
+            request: The request.
+        """
         return self(request)

@@ -1,4 +1,4 @@
-"""What a worker tells the fleet about its durable engine: its runs in hand, and the queues with their lag.
+"""Load of a durable engine, which a worker reports to the fleet: its runs in hand, and the queues with their lag.
 
 The journal has this for the engine `embedded`; of other engines only their workers know it, and report it in their heartbeats.
 """

@@ -56,9 +56,21 @@ def fleet_settings(**own: Any) -> FleetSettings:
 def engine(name: str = "", *, url: str = "", executor_id: str = "", **options: Any) -> DurableEngine:
     """Return the durable engine that the settings name, or the one that is given.
 
-    >>> engine = rung.durable.engine("dbos", url="postgresql://…")
-    >>> await engine.submit("invoice-17", "bill", {"customer": "Ada"})
-    >>> await engine.result("invoice-17")
+    Args:
+        name: `embedded`, `dbos` or `temporal`. Default: the one in the table `[fleet]` of rung.toml, else `embedded`.
+        url: Journal or database of `embedded` and `dbos`; HOST:PORT of `temporal`. Default: that of rung.toml, else the journal.
+        executor_id: Name of this process in the fleet. Default: a new one.
+        **options: Other keys of the table `[fleet]`: `namespace`, `lease` in seconds.
+
+    Raises:
+        ConfigError: The engine is unknown, or its package is not installed.
+
+    Example:
+        ```python
+        engine = rung.durable.engine("dbos", url="postgresql://…")
+        await engine.submit("invoice-17", "bill", {"customer": "Ada"})
+        await engine.result("invoice-17")
+        ```
     """
     own = {key: value for key, value in (("engine", name), ("url", url)) if value}
     return make_engine(fleet_settings(**own, **options), executor_id=executor_id)

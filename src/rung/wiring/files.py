@@ -27,5 +27,12 @@ def load_loop_settings(path: str | Path) -> LoopSettings:
 
 
 def load_rules(path: str | Path) -> None:
-    """Install the `[[rules]]` of a file for the whole process."""
+    """Install the `[[rules]]` of a policy file for the whole process.
+
+    Args:
+        path: Path of the TOML file.
+
+    Raises:
+        FileError: The file cannot be read, or a rule is invalid; the message names the key.
+    """
     use_rules(*load_policy(path).rules)

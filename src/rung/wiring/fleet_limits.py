@@ -21,7 +21,7 @@ from rung.core.policy.slices import exchange as exchange_slice
 from rung.core.policy.slices import unused
 from rung.engine.loop.process_state import BreakerRegistry
 from rung.engine.loop.shared_breakers import SharedBreakers
-from rung.engine.ports import EPOCH
+from rung.engine.ports.clock import EPOCH
 from rung.store.fleet import slices
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Sliced(Protocol):
 
 
 class SharedLimits:
-    """What one process shares with its fleet. `collect`, `send` and `apply` or `fail` run in turn; only `send` blocks."""
+    """Limits that one process shares with its fleet. `collect`, `send` and `apply` or `fail` run in turn; only `send` blocks."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class SharedLimits:
         self.holders, self.clock_offset, self._own_retries = view.holders, view.now - now, None
         if self.away_since is not None:
             self.away_since = None
-            self._tell("the fleet's journal is back: breakers, retry budget and rates are shared again")
+            self._warn_safely("the fleet's journal is back: breakers, retry budget and rates are shared again")
 
-    def _tell(self, message: str) -> None:
+    def _warn_safely(self, message: str) -> None:
         with suppress(Exception):  # warnings may be errors
             self._warn(message)
 
@@ -119,7 +119,7 @@ class SharedLimits:
         if self.away_since is None:
             self.away_since = now
             reason = " ".join(str(error).split()) or type(error).__name__
-            self._tell(
+            self._warn_safely(
                 f"the fleet's journal is out of reach ({reason}): breakers, retry budget and rates are this process's own"
             )
         self.breakers.fail()
@@ -132,7 +132,16 @@ class SharedLimits:
 
 
 class FleetLimits:
-    """Breakers and retry budget that this process shares with its fleet. `close` returns what it holds."""
+    """Breakers and retry budget that this process shares with its fleet: what `rung.policies.fleet_limits` returns.
+
+    Args:
+        limits: What is exchanged with the others.
+        registry: The circuit breakers.
+
+    Attributes:
+        breakers: For the argument `breakers` of a recovery.
+        retry_budget: For the argument `retry_budget` of a recovery.
+    """
 
     def __init__(self, limits: SharedLimits, registry: BreakerRegistry) -> None:
         self.breakers, self.retry_budget = registry, limits.retry_budget
@@ -182,10 +191,19 @@ def fleet_limits(
     breaker: BreakerSettings | None = None,
     retry_budget: Mapping[str, Any] | None = None,
 ) -> FleetLimits:
-    """Share circuit breakers and a retry budget with all processes that use the same journal and `name`.
+    """Share circuit breakers and a retry budget with all processes that use the same journal and name.
 
-    Pass `breakers=` and `retry_budget=` of the result to `recover`, `guarded` or a session. `breaker`: settings of each
-    breaker. `retry_budget`: settings of `RetryBudget`, for all processes together; they must be the same in each.
+    Pass `breakers` and `retry_budget` of the result to `recover` or `guarded`.
+
+    Args:
+        journal: Journal of the fleet, from `rung.journal(…)`.
+        name: Name of the limits. Default: `default`.
+        breaker: Settings of each breaker. Default: `rung.BreakerSettings()`.
+        retry_budget: Arguments of `rung.RetryBudget`, for all processes together; they must be the same in each. Default:
+            those of `rung.RetryBudget`.
+
+    Raises:
+        ConfigError: The name or the journal is not allowed.
     """
     if not isinstance(name, str) or not name or "/" in name:
         raise ConfigError("fleet_limits.name", name, "a text without /")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.domain.errors import FileError, StoreError
+from rung.engine.default_journal import JOURNAL_VARIABLE
 from rung.store.user_data import user_data_dir
-from rung.wiring.settings_file import CONFIG_FILE, find
+from rung.wiring.settings_file import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
     from rung.wiring.policies import PolicyStore
+    from rung.wiring.settings_file import SettingsFile
 
-JOURNAL_VARIABLE: Final = "RUNG_JOURNAL"
 JOURNAL_KEY: Final = "journal"
 
 
@@ -29,9 +30,9 @@ class JournalLocation(NamedTuple):
     chosen_by: str
 
 
-def journal_path(option: str | None) -> str:
-    """Return the path or URL of the journal to use."""
-    return locate(option).at
+def journal_path(option: str | None, file: SettingsFile | None = None) -> str:
+    """Return the path or URL of the journal to use; `file` is a settings file that the user named."""
+    return locate(option, file).at
 
 
 def absolute_path(option: str | None) -> str:
@@ -40,15 +41,18 @@ def absolute_path(option: str | None) -> str:
     return at if is_url(at) else str(Path(at).expanduser().absolute())
 
 
-def locate(option: str | None) -> JournalLocation:
-    """Return the journal's location and the setting that chose it; empty settings count as unset."""
+def locate(option: str | None, file: SettingsFile | None = None) -> JournalLocation:
+    """Return the journal's location and the setting that chose it; empty settings count as unset.
+
+    `file` is a settings file that the user named, instead of the rung.toml here.
+    """
     if option:
         return JournalLocation(option, "--journal")
     if os.environ.get(JOURNAL_VARIABLE):
         return JournalLocation(os.environ[JOURNAL_VARIABLE], JOURNAL_VARIABLE)
-    named = _in_file()
-    if named:
-        return JournalLocation(named, CONFIG_FILE)
+    file = find() if file is None else file
+    if file is not None and (named := _in_file(file)):
+        return JournalLocation(named, str(file.path))
     return JournalLocation(str(default_path()), "the default")
 
 
@@ -58,9 +62,27 @@ def default_path(platform: str = sys.platform) -> Path:
 
 
 def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
-    """Open the journal at a path or a `postgresql://` URL; by default this machine's, shared by all entry points.
+    """Open a journal: the record of all recoveries, which reports, the dashboard and durable runs read.
 
-    It knows the policy of its project, for recoveries that are given none.
+    A journal knows the policy of its project, for recoveries that are given none. Close it, or use it in a `with` block.
+
+    Args:
+        where: Path of a SQLite file, which is created, or a `postgresql://` URL. Default: the journal of this machine, which
+            the environment variable `RUNG_JOURNAL` or rung.toml may name.
+        project: Name of the project, by which reports group. Default: none.
+
+    Returns:
+        The journal, for the argument `journal` of `recover`, `guarded` and `gather`.
+
+    Raises:
+        StoreError: It cannot be opened.
+
+    Example:
+        >>> import pathlib, tempfile, rung
+        >>> with rung.journal(pathlib.Path(tempfile.mkdtemp()) / "journal.db", project="shop") as journal:
+        ...     outcome = rung.recover_sync(lambda request: "done", "go", journal=journal)
+        >>> outcome.ok
+        True
     """
     from rung.store import open_journal
 
@@ -69,23 +91,23 @@ def journal(where: str | Path | None = None, *, project: str = "") -> Journal:
     return opened
 
 
-def _policy_source(journal: Journal) -> Callable[[], Policy]:
+def _policy_source(journal: Journal) -> Callable[[str], Policy]:
     store: PolicyStore | None = None
 
-    def pick() -> Policy:
+    def pick(default_ladder: str) -> Policy:
         nonlocal store
         if store is None:
             from rung.wiring.policies import PolicyStore
 
             store = PolicyStore(journal)
-        return store.pick(journal.project)
+        return store.pick(journal.project, default_ladder=default_ladder)
 
     return pick
 
 
 def exists(at: str) -> bool:
     """Return whether the journal may exist: a URL always counts, a file must be there."""
-    return is_url(at) or Path(at).expanduser().exists()
+    return is_url(at) or os.path.exists(Path(at).expanduser())  # noqa: PTH110  # Path.exists raises for a long name
 
 
 def is_url(at: str) -> bool:
@@ -116,13 +138,12 @@ def open_existing(option: str | None) -> Journal:
     return open_journal(at)
 
 
-def _in_file() -> str:
-    """Return the key `journal` of the working directory's rung.toml, if it is trusted; the rest is not validated here."""
-    file = find()
-    value = "" if file is None else file.table.get(JOURNAL_KEY, "")
+def _in_file(file: SettingsFile) -> str:
+    """Return the key `journal` of a settings file, if it is trusted; the rest is not validated here."""
+    value = file.table.get(JOURNAL_KEY, "")
     if not isinstance(value, str):
         raise FileError(
-            CONFIG_FILE,
+            file.path,
             f"{JOURNAL_KEY}: {value!r} is invalid; must be a path or URL",
             JOURNAL_KEY,
             value,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.project_notes import ProjectNotes
-from rung.core.domain.errors import FileError
+from rung.core.domain.errors import ConfigError, FileError
 from rung.wiring.settings_file import find
 
 if TYPE_CHECKING:
@@ -31,4 +33,19 @@ def project_notes(
     if off:
         return None
     folder = option or notes_folder(find(quiet=True) if file is None else file)
-    return ProjectNotes(Path(folder)) if folder else None
+    if not folder:
+        return None
+    problem = _why_no_folder(folder)
+    if problem:
+        raise ConfigError("--notes" if option else NOTES_KEY, folder, f"a folder, or a name that is free ({problem})")
+    return ProjectNotes(Path(folder))
+
+
+def _why_no_folder(name: str) -> str:
+    """Return why notes cannot be kept under this name; empty if it is a folder, or can become one."""
+    try:
+        return "" if stat.S_ISDIR(os.stat(name).st_mode) else "not a directory"  # noqa: PTH116  # one call says all
+    except FileNotFoundError:
+        return "a link that leads nowhere" if os.path.lexists(name) else ""
+    except OSError as error:
+        return error.strerror or str(error)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.policy.parser import PolicyBook, merge_tables, parse_policy, parse_policy_file
 from rung.core.policy.serializer import policy_table
+from rung.engine.default_journal import JOURNAL_VARIABLE
 from rung.store import open_journal
 from rung.store.settings import setting, settings
-from rung.wiring.journals import JOURNAL_KEY, JOURNAL_VARIABLE, default_path, exists, is_url
+from rung.wiring.journals import JOURNAL_KEY, default_path, exists, is_url
 from rung.wiring.settings_file import find
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
     from rung.store.journal.journal import Journal
     from rung.store.settings import StoredSetting
+    from rung.wiring.settings_file import SettingsFile
 
 POLICY_SETTING: Final = "policy"
 _STORED: Final = ("service", "project")  # layers that operators set
@@ -43,9 +45,9 @@ def is_policy_key(name: str) -> bool:
     return name == POLICY_SETTING or name.startswith(project_key(""))
 
 
-def file_book() -> PolicyBook:
-    """Return the policies of the working directory's rung.toml, or the presets if there is no such file."""
-    file = find()
+def file_book(file: SettingsFile | None = None) -> PolicyBook:
+    """Return the policies of a file, or of the working directory's rung.toml, or the presets if there is no such file."""
+    file = find() if file is None else file
     return parse_policy_file({}) if file is None else file.book()
 
 
@@ -64,12 +66,20 @@ def directory_policy(directory: str, journal_at: str, tool: str = "") -> Policy:
 
 
 class PolicyStore:
-    """The effective policies from one journal and one policy file (`rung.toml`, unless given).
+    """The effective policies from one journal and one policy file.
 
-    >>> policies = rung.policies.PolicyStore(journal)
-    >>> rung.recover_sync(attempt, request, policy=policies.pick("checkout"), journal=journal)
+    Args:
+        journal: Journal with the settings that the service stored.
+        book: Policies of a file. Default: rung.toml of the working directory.
+        now: Clock in seconds, for the cache. Default: `time.monotonic`.
+        keep_ladder: Whether the policies have the ladder of the file, whatever is stored. Default: False.
 
-    With `keep_ladder`, the policies have the ladder of the file, whatever is stored: a pipeline has no other.
+    Example:
+        >>> import pathlib, tempfile, rung
+        >>> journal = rung.journal(pathlib.Path(tempfile.mkdtemp()) / "journal.db")
+        >>> rung.policies.PolicyStore(journal).pick("checkout").ladder.name
+        'task'
+        >>> journal.close()
     """
 
     def __init__(
@@ -84,21 +94,34 @@ class PolicyStore:
         self._keep_ladder = keep_ladder
         self.book = book if book is not None else file_book()
         self._now = now
-        self._cache: dict[tuple[str, str], tuple[float, Policy]] = {}
+        self._cache: dict[tuple[str, str, str], tuple[float, Policy]] = {}
 
-    def pick(self, project: str = "", tool: str = "") -> Policy:
-        """Return the effective policy of a project, and of a tool if it is known before it fails; cached for CACHE_SECONDS."""
-        cached = self._cache.get((project, tool))
+    def pick(self, project: str = "", tool: str = "", *, default_ladder: str = "") -> Policy:
+        """Return the effective policy of a project, and of a tool if it is known before it fails; cached for CACHE_SECONDS.
+
+        Args:
+            project: Name of the project. Default: the default policy.
+            tool: Name of the tool. Default: none.
+            default_ladder: Ladder that holds where the settings name none. Default: `task`.
+        """
+        cached = self._cache.get((project, tool, default_ladder))
         if cached is not None and self._now() - cached[0] < CACHE_SECONDS:
             return cached[1]
         now = self._now()
-        policy = self.effective(project, tool)
-        self._cache[project, tool] = (now, policy)
+        policy = self.effective(project, tool, default_ladder=default_ladder)
+        self._cache[project, tool, default_ladder] = (now, policy)
         return policy
 
-    def effective(self, project: str = "", tool: str = "") -> Policy:
-        """Return the effective policy, read now; a tool's settings in the file take precedence."""
-        return self._merge(self.layers(project), dict(self.book.tools.get(tool, {})))
+    def effective(self, project: str = "", tool: str = "", *, default_ladder: str = "") -> Policy:
+        """Return the effective policy, read now; a tool's settings in the file take precedence.
+
+        Args:
+            project: Name of the project. Default: the default policy.
+            tool: Name of the tool. Default: none.
+            default_ladder: Ladder that holds where the settings name none. Default: `task`.
+        """
+        default = [PolicyLayer("preset", {"ladder": default_ladder})] if default_ladder else []
+        return self._merge([*default, *self.layers(project)], dict(self.book.tools.get(tool, {})))
 
     def _merge(self, layers: list[PolicyLayer], tool: dict[str, Any] | None = None) -> Policy:
         """Return the policy of these layers; those of operators bound those of a file that is not trusted."""
@@ -106,7 +129,11 @@ class PolicyStore:
         return self.book.limit(policy, *(layer.table for layer in layers if layer.origin in _STORED))
 
     def layers(self, project: str = "") -> list[PolicyLayer]:
-        """Return the layers of settings, highest precedence last."""
+        """Return the layers of settings, highest precedence last.
+
+        Args:
+            project: Name of the project. Default: the default policy.
+        """
         layers = [PolicyLayer("file", self.book.settings), PolicyLayer("service", self._stored_table())]
         if project:
             layers.append(PolicyLayer("project file", dict(self.book.projects.get(project, {}))))
@@ -118,7 +145,11 @@ class PolicyStore:
         return {key: value for key, value in table.items() if key != "ladder"} if self._keep_ladder else table
 
     def stored(self, project: str = "") -> StoredSetting:
-        """Return the settings stored by the service."""
+        """Return the settings stored by the service.
+
+        Args:
+            project: Name of the project. Default: the default policy.
+        """
         return setting(self._journal, project_key(project) if project else POLICY_SETTING)
 
     def all_stored(self) -> list[StoredSetting]:
@@ -130,13 +161,22 @@ class PolicyStore:
         return settings(self._journal, POLICY_SETTING + "/")
 
     def with_stored(self, table: dict[str, Any], project: str = "") -> Policy:
-        """Return the policy that would result from storing this table."""
+        """Return the policy that would result from storing this table.
+
+        Args:
+            table: Settings to store.
+            project: Name of the project. Default: the default policy.
+        """
         layers = self.layers(project)
         layers[-1] = layers[-1]._replace(table=table)
         return self._merge(layers)
 
     def origins(self, project: str = "") -> dict[str, tuple[Any, str]]:
-        """Return every effective value and its origin, by key."""
+        """Return every effective value and its origin, by key.
+
+        Args:
+            project: Name of the project. Default: the default policy.
+        """
         layers = [layer._replace(table=_flatten(layer.table)) for layer in self.layers(project)]
         stored = [layer for layer in layers if layer.origin in _STORED]
         wanted = parse_policy(merge_tables(*(layer.table for layer in self.layers(project))))

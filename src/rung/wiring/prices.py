@@ -22,7 +22,8 @@ class PriceTable:
     """Known prices by model. Used from one event loop."""
 
     def __init__(self) -> None:
-        self._prices: dict[str, ModelPrice | None] = {}
+        self._prices: dict[str, ModelPrice | None] = {}  # of the list; None for models that it lacks
+        self._overrides: dict[str, tuple[Mapping[str, Any], ModelPrice]] = {}  # of the settings, as read and parsed
         self._pending: set[str] = set()  # looked up next
         self._looked_up: set[str] = set()  # by the running lookup
         self._lookup: asyncio.Task[None] | None = None
@@ -31,12 +32,26 @@ class PriceTable:
 
     def price(self, model: str, overrides: Mapping[str, Mapping[str, Any]]) -> ModelPrice | None:
         """Return the price of a model; None if it is unknown."""
-        if model not in self._prices:
-            override = overrides.get(model)
-            if override is None:
-                return None
-            self._prices[model] = price_per_million(override)
-        return self._prices[model]
+        override = overrides.get(model)
+        if override is None:
+            return self._prices.get(model)
+        parsed = self._overrides.get(model)
+        if parsed is None or parsed[0] is not override:  # a call in flight has the settings it began with
+            parsed = self._overrides[model] = (override, price_per_million(override))
+        return parsed[1]
+
+    def window(self, model: str) -> int | None:
+        """Return the context window of a model in tokens, also of one whose price the settings replace; None: unknown."""
+        listed = self._prices.get(model)
+        return None if listed is None else listed.window
+
+    def is_awaited(self, model: str) -> bool:
+        """Return whether the price of a model is being looked up, or will be next."""
+        return model in self._pending or model in self._looked_up
+
+    def is_unlisted(self, model: str) -> bool:
+        """Return whether the list has been asked for a model, and has no price of it."""
+        return model in self._prices and self._prices[model] is None
 
     def request(self, model: str, client: str, now: float) -> None:
         """Have the price of a model looked up next, unless it is known or the client has asked for too many."""
@@ -45,18 +60,23 @@ class PriceTable:
             self._hour = hour
             self._requested.clear()
             self._prices = {name: price for name, price in self._prices.items() if price is not None}
-        is_known = not model or model in self._prices or model in self._pending or model in self._looked_up
+        is_known = not model or model in self._prices or self.is_awaited(model)
         if is_known or self._requested[client] >= _MAX_LOOKUPS:
             return
         self._requested[client] += 1
         self._pending.add(model)
 
+    def start(self) -> None:
+        """Begin to look up the requested prices, unless a lookup runs: then they are next."""
+        if self._pending and self._lookup is None:
+            self._lookup = asyncio.create_task(self._fetch())
+
     async def look_up(self) -> None:
-        """Look up the requested prices. Concurrent callers share one lookup."""
+        """Look up the requested prices, and wait for them. Concurrent callers share one lookup."""
         while self._pending or self._lookup is not None:
-            if self._lookup is None:
-                self._lookup = asyncio.create_task(self._fetch())
-            await asyncio.shield(self._lookup)
+            self.start()
+            if self._lookup is not None:
+                await asyncio.shield(self._lookup)
 
     async def _fetch(self) -> None:
         self._looked_up, self._pending = self._pending, set()
@@ -64,8 +84,10 @@ class PriceTable:
             self._prices.update(await asyncio.to_thread(fetch_list_prices, sorted(self._looked_up)))
         finally:
             self._looked_up, self._lookup = set(), None
+            self.start()
 
     def clear(self) -> None:
         """Forget all prices after the settings may have changed."""
         self._prices.clear()
+        self._overrides.clear()
         self._requested.clear()

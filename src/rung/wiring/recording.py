@@ -15,7 +15,7 @@ _DAYS: Final = POSITIVE_SECONDS._replace(allowed="a number of days, more than 0"
 
 @settings
 class RecordingSettings:
-    """What is recorded of failed calls of the gateway and of `rung run`: `[recording]`."""
+    """Settings of the recording of failed calls: of the gateway, `rung run`, pipelines and agents with hooks: `[recording]`."""
 
     requests: bool = setting(
         FLAG,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from rung.adapters.system.user_hooks import CommandHook
     from rung.core.agents.own_agents import OwnAgent
+    from rung.core.alerts.rules import AlertSettings
 
 CONFIG_FILE: Final = "rung.toml"
 MAX_FOUND_BYTES: Final = 1024 * 1024
@@ -42,7 +43,7 @@ _PLAIN_NAME: Final = re.compile(rf"[\w.-]{{1,{_MAX_NAME_CHARS}}}", re.ASCII)
 # What a file that is not trusted may set. A table or key that is not here needs trust.
 _DATA_TABLES: Final = ("policy", "ladder", "projects", "tools")
 _DATA_STOP_KEYS: Final = ("gate", "max_blocks", "sections", "json")
-_told: Final[set[tuple[Path, tuple[str, ...]]]] = set()
+_warned_files: Final[set[tuple[Path, tuple[str, ...]]]] = set()
 _LOOP_STAGES: Final = ("replan", "explore", "force_done")  # may be lowered
 
 
@@ -67,6 +68,7 @@ class SettingsFile:
             read_stop_settings(self.table.get("stop", {}))
             loop_settings_from(self.table.get("loops", {}))
             recording_settings(self.table.get("recording"))
+            self._read_alerts()
             policy = read_settings_table(self.table.get("policy", {}), "policy")
             table = {**self.table, "policy": {**policy, **own}}
             return parse_policy_file(table, None if self.decision is Decision.TRUSTED else own)
@@ -96,6 +98,18 @@ class SettingsFile:
         with self.errors():
             return self._read_agents()
 
+    def alerts(self) -> AlertSettings | None:
+        """Return the settings of the `[alerts]` table; None if there is none."""
+        with self.errors():
+            return self._read_alerts()
+
+    def _read_alerts(self) -> AlertSettings | None:
+        if "alerts" not in self.table:
+            return None
+        from rung.core.alerts.rules import read_alerts
+
+        return read_alerts(self.table["alerts"])
+
     def _read_agents(self) -> tuple[OwnAgent, ...]:
         if "agents" not in self.table:
             return ()
@@ -119,6 +133,16 @@ class SettingsFile:
     def is_undecided(self) -> bool:
         """Return whether something is withheld that the user has not decided about."""
         return bool(self.withheld) and self.decision is Decision.UNDECIDED
+
+    @property
+    def withholds_alerts(self) -> bool:
+        """Return whether the file has an `[alerts]` table that is not used because the file is not trusted."""
+        return "alerts" in self.withheld and self.decision is not Decision.TRUSTED
+
+    @property
+    def trust_command(self) -> str:
+        """Return the command that trusts the file as it is now."""
+        return f"rung trust {shlex.quote(self.place)}"
 
     def sets(self) -> str:
         """Return the names of what is withheld, as text that can be shown: a hostile file can have many long ones."""
@@ -175,21 +199,21 @@ def find(directory: str | Path = "", *, needs: tuple[str, ...] = (), quiet: bool
     try:
         trust.note_met(path, content) if answer is None else trust.decide(path, content, answer)
     except FileError as error:  # a state directory that cannot be written: the answer holds for this call
-        trust.tell(str(error))
+        trust.notify(str(error))
     if answer is not None:
         return whole if answer is Decision.TRUSTED else replace(file, decision=answer)
     if needs and any(name.startswith(needs) for name in withheld):
         raise FileError(path, f"sets {file.sets()} and is not trusted; {how_to_trust(path)}")
-    if not quiet and (trust.located(path), withheld) not in _told:
-        _told.add((trust.located(path), withheld))
-        trust.tell(file.notice())
+    if not quiet and (trust.located(path), withheld) not in _warned_files:
+        _warned_files.add((trust.located(path), withheld))
+        trust.notify(file.notice())
     return file
 
 
 def inspect_file(path: str | Path) -> SettingsFile:
     """Return a file whole, with the decision about it and the names of what needs trust; asks nobody."""
     path = Path(path)
-    path = trust.located(path / CONFIG_FILE if path.is_dir() else path)
+    path = trust.located(path / CONFIG_FILE if os.path.isdir(path) else path)  # noqa: PTH112  # is_dir may raise
     content = _read_found(path)
     if content is None:
         raise FileError(path, "does not exist")
@@ -263,7 +287,10 @@ def _read_found(path: Path) -> bytes | None:
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise FileError(path, "is not a regular file")
-        content = file.read(MAX_FOUND_BYTES + 1)
+        try:
+            content = file.read(MAX_FOUND_BYTES + 1)
+        except OSError as error:
+            raise FileError(path, f"cannot be read: {error.strerror}") from None
     if len(content) > MAX_FOUND_BYTES:
         raise FileError(path, f"is larger than {MAX_FOUND_BYTES} bytes")
     return content

@@ -44,13 +44,13 @@ def _log(text: str) -> None:
 
 
 ask: Callable[[SettingsFile], Decision | None] = _nobody
-tell: Callable[[str], None] = _log
+notify: Callable[[str], None] = _log
 
 
-def use_terminal(asks: Callable[[SettingsFile], Decision | None], tells: Callable[[str], None]) -> None:
-    """Set how the whole process asks about an undecided file, and tells that one is not trusted."""
-    global ask, tell  # set once, by the command line
-    ask, tell = asks, tells
+def use_terminal(asks: Callable[[SettingsFile], Decision | None], notifies: Callable[[str], None]) -> None:
+    """Set how the whole process asks about an undecided file, and reports that one is not trusted."""
+    global ask, notify  # set once, by the command line
+    ask, notify = asks, notifies
 
 
 def decision_about(path: Path, content: bytes) -> Decision:

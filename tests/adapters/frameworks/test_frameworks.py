@@ -243,7 +243,7 @@ def test_langchain_lets_interrupts_pass(lab: rung.testing.Lab) -> None:
     assert agent.invoke(types.Command(resume="yes"), thread)["messages"][-1].content == "Thanks."
 
 
-class State(TypedDict, total=False):
+class GraphState(TypedDict, total=False):
     tries: int
     outcome: dict[str, Any]
 
@@ -256,13 +256,13 @@ def test_langgraph_repeats_what_helps_and_ends_partial() -> None:
     def run(status: int) -> tuple[Any, int]:
         tries: list[int] = []
 
-        def ask(state: State) -> State:
+        def ask(state: GraphState) -> GraphState:
             tries.append(1)
             if status == 429 and len(tries) == 3:
                 return {"tries": 3}
             raise rung.testing.HttpError(status, "no")
 
-        made = graph.StateGraph(State)
+        made = graph.StateGraph(GraphState)
         made.add_node("ask", ask, retry_policy=retry_policy(POLICY), error_handler=end_partial)
         made.add_edge(graph.START, "ask")
         state = made.compile().invoke({"tries": 0})

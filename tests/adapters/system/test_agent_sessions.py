@@ -107,7 +107,7 @@ def test_the_id_is_found_wherever_the_output_is_cut() -> None:
 def test_an_agent_is_started_with_an_id_and_continued_by_it(tmp_path: Path) -> None:
     """The id is recorded before the agent runs, and the prompt of a continued session is its whole input."""
     told: list[str] = []
-    sessions, log = AgentSessions(tell=told.append), Log()
+    sessions, log = AgentSessions(report=told.append), Log()
     first = sessions.continued(["claude", "-p", "x"], log)
     ((program, session, continued),) = log.seen
     assert (program, continued, told) == ("claude", False, [])

@@ -40,6 +40,10 @@ def test_a_placeholder_is_filled_in_later() -> None:
         ("", "must be a command"),
         ("a 'b", "no closing quotation"),
         ([], "not found in PATH"),
+        (["sh -c true"], "separate words, without quotes around both: sh -c true"),
+        (["./my agent"], "no such file"),
+        (["cd", "/"], "sh -c 'cd …'"),
+        ("--", "a value is missing before --"),
     ],
 )
 def test_a_program_that_cannot_be_run(tmp_path: Path, command: str | list[str], why: str) -> None:
@@ -54,3 +58,35 @@ def test_a_program_that_cannot_be_run(tmp_path: Path, command: str | list[str], 
 def test_words_are_split_as_a_shell_does() -> None:
     """Quotes join words."""
     assert split_command("--check", "make 'a b'") == ["make", "a b"]
+
+
+@pytest.mark.parametrize(
+    ("command", "operator"),
+    [
+        ("true && false", "&&"),
+        ("make test | tee log", "|"),
+        ("a || b", "||"),
+        ("make > log", ">"),
+        ("make 2>&1", "2>&1"),
+    ],
+)
+def test_operators_of_a_shell_are_refused(command: str, operator: str) -> None:
+    """A command with a shell's operator is refused: it would run only its first part, and might pass."""
+    with pytest.raises(ConfigError, match=r"no shell reads it; or write: sh -c '") as raised:
+        split_command("--check", command)
+    assert f"a command without {operator}, since" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("sh -c 'true && false'", ["sh", "-c", "true && false"]),
+        ("test a '<' b", ["test", "a", "<", "b"]),
+        ("find . -exec ls {} \\;", ["find", ".", "-exec", "ls", "{}", ";"]),
+        ("curl http://x/?a=1&b=2", ["curl", "http://x/?a=1&b=2"]),
+        ("echo it\\'s '#'", ["echo", "it's", "#"]),
+    ],
+)
+def test_quoted_operators_are_words(command: str, words: list[str]) -> None:
+    """Operators that are quoted, escaped or part of a word are arguments."""
+    assert split_command("--check", command) == words

@@ -24,7 +24,7 @@ from rung.testing import FakeClock, HttpError, Script
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rung.engine.ports import Checkpoint
+    from rung.engine.ports.recovery import Checkpoint
 
 Listing = dict[bytes, tuple[str, bytes]]
 REFS = "refs/rung/checkpoints/"

@@ -20,8 +20,8 @@ from rung.core.crew.plan import CrewSettings, PlannedTask, checked_plan
 from rung.core.domain.errors import ConfigError, RungError
 from rung.core.domain.settings_schema import declared_settings
 from rung.core.policy.parser import FILE_KEYS, POLICY_KEYS, parse_policy_file
-from rung.core.policy.policy import preset
 from rung.core.policy.stop_settings import read_stop_settings
+from rung.core.policy.templates import preset
 from rung.core.text.toml_document import TomlError, check_document, parse_toml
 from rung.detectors.loop_settings import loop_settings_from
 from rung.hooks.agent_formats import EVENTS

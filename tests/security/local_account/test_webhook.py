@@ -10,8 +10,8 @@ from urllib.error import HTTPError
 
 import pytest
 
+from rung.adapters.system.webhook import check_webhook, post_webhook
 from rung.core.domain.errors import ConfigError
-from rung.service.webhook import check_webhook, post_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     found = tmp_path / "project"
     found.mkdir()
     (found / "rung.toml").write_text(COMMAND)
-    before = trust.ask, trust.tell
+    before = trust.ask, trust.notify
     yield found
     trust.use_terminal(*before)
 

@@ -32,6 +32,6 @@ def test_no_interpreter_imports_from_the_working_directory() -> None:
     """`python -m` finds modules in the working directory first: every interpreter that Rung starts has -P or -I."""
     assert files_with(r'sys\.executable, "-m"') == set()
     assert files_with(r'sys\.executable, "-P", "-m"') == {
-        "crew/conductor_process.py", "adapters/system/list_prices.py", "hooks/resident_server.py", "hooks/spool.py",
-            "cli/run/named_run.py", "cli/run/parked_call.py",
+        "crew/conductor_process.py", "adapters/system/command_line.py", "adapters/system/list_prices.py",
+            "hooks/resident_server.py", "hooks/spool.py", "cli/run/named_run.py", "cli/run/parked_call.py",
     }  # fmt: skip

@@ -114,13 +114,16 @@ def test_a_gateway_reloads_only_what_is_trusted(clone: Clone) -> None:
     command = [sys.executable, "-P", "-m", "rung", "gateway", "--no-journal"]
     env = {**clone.env, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=clone.project, env=env, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert "http://" in process.stdout.readline()
-        clone.settings.write_text('[gateway]\nport = 0\nanthropic = "http://127.0.0.1:1"\n')
-        assert "not trusted" in process.stdout.readline()
-        clone.rung("trust")
-        assert "settings reloaded" in process.stdout.readline()
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            assert "http://" in process.stdout.readline()
+            assert "journal" in process.stdout.readline()
+            clone.settings.write_text('[gateway]\nport = 0\nanthropic = "http://127.0.0.1:1"\n')
+            assert "not trusted" in process.stdout.readline()
+            clone.rung("trust")
+            assert "settings reloaded" in process.stdout.readline()
+        finally:
+            process.kill()
 
 
 def test_decisions_are_private(clone: Clone) -> None:

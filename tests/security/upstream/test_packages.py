@@ -27,10 +27,10 @@ def test_every_locked_package_has_a_hash(lock: Path) -> None:
 def test_make_installs_only_what_is_locked() -> None:
     """Every installation in the Makefile checks hashes, follows a lock file, or fetches nothing."""
     text = re.sub(r"^#.*", "", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    lines = [line for line in text.splitlines() if re.search(r"pip install|\$\(PIP\) |npm ", line)]
-    commands = [each for line in lines if not line.startswith("PIP :=") for each in re.split(r"&&|;|\|\|", line)]
+    lines = [line for line in text.splitlines() if re.search(r"pip install|\$\(call pip,|npm ", line)]
+    commands = [each for line in lines if not line.startswith("pip = ") for each in re.split(r"&&|;|\|\|", line)]
     installs = [
-        each for each in commands if re.search(r"(pip|npm) install|npm ci|\$\(PIP\)", each) and "echo" not in each
+        each for each in commands if re.search(r"(pip|npm) install|npm ci|\$\(call pip,", each) and "echo" not in each
     ]
     assert len(installs) >= 4
     locked = ("--require-hashes", "--no-deps --no-build-isolation", "npm ci", "npm install --no-save")

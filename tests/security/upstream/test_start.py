@@ -58,7 +58,7 @@ def test_a_bad_url(url: str, allowed: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "allowed"),
-    [(None, "is set"), ("", "is set"), ("a b", "spaces"), ("key\n", "spaces"), ("schlüssel", "ASCII")],
+    [(None, "is not set"), ("", "is not set"), ("a b", "spaces"), ("key\n", "spaces"), ("schlüssel", "ASCII")],
 )
 def test_a_key_that_cannot_be_sent(value: str | None, allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `key_env` that is not set, or holds no sendable key, is an error at start that does not show the key."""

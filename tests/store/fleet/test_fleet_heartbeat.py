@@ -133,7 +133,7 @@ def test_a_wrong_lease_is_named(given: str, monkeypatch: pytest.MonkeyPatch) -> 
         lease_setting()
 
 
-class Started:
+class StartedCommand:
     """A command in a process of its own, over a journal in PostgreSQL."""
 
     def __init__(self, journal_url: str, place: Path, *words: str) -> None:
@@ -201,7 +201,7 @@ def test_a_drained_gateway_finishes_what_is_in_flight(
     """A gateway that is drained answers the request in flight, even when a signal follows, exits with 0 and leaves."""
     answers: list[httpx.Response] = []
     with PatientUpstream() as upstream:
-        started = Started(postgres_url, tmp_path, "gateway", "--anthropic", upstream.url, "--port", "0")
+        started = StartedCommand(postgres_url, tmp_path, "gateway", "--anthropic", upstream.url, "--port", "0")
         try:
             url = started.gateway_url()
             name = started.executor(postgres_journal, "gateway").id
@@ -246,7 +246,7 @@ def _ask(url: str) -> httpx.Response:
 
 def test_a_killed_gateway_is_dead_after_its_lease(postgres_url: str, postgres_journal: Journal, tmp_path: Path) -> None:
     """A gateway that is killed with -9 leaves its row, which expires."""
-    started = Started(postgres_url, tmp_path, "gateway", "--port", "0")
+    started = StartedCommand(postgres_url, tmp_path, "gateway", "--port", "0")
     try:
         executor = started.executor(postgres_journal, "gateway")
         started.process.kill()
@@ -259,7 +259,7 @@ def test_a_service_and_its_gateway_are_two_executors(
     postgres_url: str, postgres_journal: Journal, tmp_path: Path
 ) -> None:
     """`rung serve` lists itself and its gateway; drained, both leave and the process exits with 0."""
-    started = Started(postgres_url, tmp_path, "serve", "--port", "0", "--token", "a-token-of-a-fleet")
+    started = StartedCommand(postgres_url, tmp_path, "serve", "--port", "0", "--token", "a-token-of-a-fleet")
     try:
         both = [started.executor(postgres_journal, role) for role in ("service", "gateway")]
         for each in both:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rung.core.policy.key_pool import KeyState, KeyStatus
 from rung.core.policy.shared_circuits import CircuitReport
 from rung.core.policy.slices import SharedLimit, SliceHolder
-from rung.store.fleet.slices import FleetReport, LimitRequest, exchange, leave, look
+from rung.store.fleet.slices import FleetReport, LimitRequest, exchange, leave, read_fleet_view
 from rung.store.messages import latest, send
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def test_slices_are_leased_renewed_and_returned(make_journal: Callable[[], Journ
     assert b.slack == 60.0
     assert view.holders == {"a", "b"}
     leave(other, "f", "b", report(3, b), NOW + 4)
-    assert look(one, "f", NOW + 4).holders == {"a"}
+    assert read_fleet_view(one, "f", NOW + 4).holders == {"a"}
     assert exchange(one, "f", "a", report(4, a, 90.0), NOW + 5).leases["tokens"].out == 90.0
-    assert look(one, "another", NOW).holders == frozenset()
+    assert read_fleet_view(one, "another", NOW).holders == frozenset()
 
 
 def test_a_race_for_the_last_tokens(make_journal: Callable[[], Journal]) -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import EventLog, Listener, ResultValidator, RungHandler
+    from rung.engine.ports.journal import EventLog
+    from rung.engine.ports.recovery import Listener, ResultValidator, RungHandler
 
 ANSWER_SECONDS: Final = 7 * 86_400.0
 

@@ -32,7 +32,7 @@ from rung.core.domain.request import Request
 from rung.core.policy.executor_health import MAX_TAKEOVERS
 from rung.engine.durable.port import RunInfo, RunState
 from rung.engine.durable.registered_task import check_tasks, run_registered, step_result, value_of
-from rung.engine.durable.task_recovery import attempt_step, died_step
+from rung.engine.durable.task_recovery import attempt_step, died_step, identity
 from rung.engine.durable.tasks import TASKS, result_of
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def find_function(name: str) -> Callable[..., Any]:
     return found
 
 
-_OWN: Final = frozenset({"time:time", "rung.engine.durable.task_recovery:identity"})  # steps of `recover_in_task`
+_OWN: Final = frozenset({"time:time", f"{identity.__module__}:{identity.__qualname__}"})  # steps of `recover_in_task`
 
 
 def _lookup(name: str) -> Callable[..., Any] | None:

@@ -8,7 +8,7 @@ the handler ends the node with a partial outcome in the state, and the graph con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.errors import NodeError  # noqa: TC002  # LangGraph reads the annotation
 from langgraph.types import Command, RetryPolicy
@@ -39,7 +39,8 @@ def retry_policy(policy: Policy | str = "call") -> RetryPolicy:
     )
 
 
-def end_partial(state: Any, error: NodeError) -> Command[Any]:  # noqa: ARG001  # LangGraph passes arguments by these names
+# LangGraph passes both arguments by name; its types know only handlers that can be called with the state alone.
+def end_partial(state: Any, error: NodeError = cast("NodeError", None)) -> Command[Any]:  # noqa: ARG001, B008
     """End the node with an outcome under `outcome` in the state."""
     failure = classify(error.error)
     outcome = {

@@ -9,7 +9,7 @@ partial result instead of raising.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents.retry import ModelRetrySettings, RetryDecision
 
@@ -19,10 +19,12 @@ from rung.core.domain.ladder import Action
 from rung.core.policy.parser import policy as make_policy
 from rung.core.recovery.patience import max_waits
 from rung.engine.external_loop import ExternalRecovery
+from rung.engine.loop.recovery_log import FailureLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agents import RunErrorHandlers
     from agents.retry import RetryPolicyContext
 
     from rung.core.policy.policy import Policy
@@ -51,7 +53,7 @@ def _ladder_policy(policy: Policy, journal: EventSink | None) -> Callable[[Retry
         if context.attempt <= 1 and task in recoveries:
             recoveries.pop(task).succeeded()  # a new call: the last retry of the previous one succeeded
         if task not in recoveries:
-            recoveries[task] = ExternalRecovery(policy, journal=journal)
+            recoveries[task] = ExternalRecovery(policy, journal=journal, listeners=(FailureLog("openai_agents"),))
         decision = recoveries[task].failed(context.error)
         if isinstance(decision, Repeat) and not context.response_started:
             return RetryDecision(retry=True, delay=decision.wait, reason=str(decision.reason))
@@ -61,11 +63,10 @@ def _ladder_policy(policy: Policy, journal: EventSink | None) -> Callable[[Retry
     return decide_retry
 
 
-def error_handlers(
-    policy: Policy | str = "task", *, journal: EventSink | None = None
-) -> dict[str, Callable[[Any], Any]]:
+def error_handlers(policy: Policy | str = "task", *, journal: EventSink | None = None) -> RunErrorHandlers[Any]:
     """Return handlers for `Runner.run(error_handlers=…)`: the run ends with a result marked as partial."""
-    return {name: _handler(kind, policy, journal) for name, kind in _KINDS.items()}
+    handlers = {name: _handler(kind, policy, journal) for name, kind in _KINDS.items()}
+    return cast("RunErrorHandlers[Any]", handlers)
 
 
 def _handler(kind: Kind, policy: Policy | str, journal: EventSink | None) -> Callable[[Any], Any]:

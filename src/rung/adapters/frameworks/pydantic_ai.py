@@ -31,6 +31,7 @@ from rung.detectors.session_monitor import SessionMonitor
 from rung.detectors.session_policy import session_policy
 from rung.detectors.step import Step
 from rung.engine.external_loop import ExternalRecovery
+from rung.engine.loop.recovery_log import FailureLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +101,9 @@ class PydanticAIRecovery(AbstractCapability[Any]):
         if recovery is None:
             request = Request(model=str(getattr(request_context.model, "model_name", "")))
             recovery = self._recoveries[key] = (
-                ExternalRecovery(self.policy, request=request, journal=self.journal)
+                ExternalRecovery(
+                    self.policy, request=request, journal=self.journal, listeners=(FailureLog("pydantic_ai"),)
+                )
                 if at is None
                 else _WorkflowRecovery(self.policy, _name(ctx), at, request)
             )

@@ -25,8 +25,9 @@ def run_attached(command: Sequence[str], env: Mapping[str, str]) -> int:
     """
     if os.name != "posix":
         return subprocess.run(command, env=dict(env), check=False).returncode  # noqa: S603  # the user's command
-    guardian = ProcessGuardian()
-    try:
+    with (
+        ProcessGuardian() as guardian
+    ):  # ends what an exception leaves behind, such as a second Ctrl-C at the wrong moment
         with deferred_signals():
             process = subprocess.Popen(command, env=dict(env), process_group=0)  # noqa: S603  # the user's command
             guardian.watch(process.pid)
@@ -34,12 +35,12 @@ def run_attached(command: Sequence[str], env: Mapping[str, str]) -> int:
             code = _wait(process)
         except BaseException:
             terminate_group(process)
+            guardian.release()
             raise
         if code < 0 or code > SIGNAL_CODES:  # a signal has ended it: what it started is not left behind
             terminate_group(process)
-        return code
-    finally:
         guardian.release()
+        return code
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -57,7 +57,7 @@ class ShownOutput:
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
-        self._known = KeptBytes(MAX_MEMORY_BYTES)  # the output of the last attempt, as far as it was shown
+        self._shown_output = KeptBytes(MAX_MEMORY_BYTES)  # the output of the last attempt, as far as it was shown
         self._attempt = 0
         self.is_at_line_start = True
 
@@ -75,24 +75,24 @@ class ShownOutput:
 
     def _show(self, at: int, chunk: bytes) -> int:
         """Show what is new in the chunk at this position of the attempt's output. Return its length."""
-        self._known.seek(at)
-        known = self._known.read(len(chunk))
+        self._shown_output.seek(at)
+        known = self._shown_output.read(len(chunk))
         same = _common_length(known, chunk)
         if same == len(chunk):
             return same
         if same < len(known):  # another text than before
-            self._known.truncate(at + same)
+            self._shown_output.truncate(at + same)
             line = self._line_before(at + same)
             self._put((b"" if self.is_at_line_start else b"\n") + line)
-        self._known.seek(at + same)
-        self._known.write(chunk[same:])
+        self._shown_output.seek(at + same)
+        self._shown_output.write(chunk[same:])
         self._put(chunk[same:])
         return len(chunk)
 
     def _line_before(self, at: int) -> bytes:
         start = max(0, at - MAX_LINE_BYTES)
-        self._known.seek(start)
-        return self._known.read(at - start).rpartition(b"\n")[2]
+        self._shown_output.seek(start)
+        return self._shown_output.read(at - start).rpartition(b"\n")[2]
 
     def _put(self, chunk: bytes) -> None:
         if chunk:
@@ -129,7 +129,7 @@ class OutputReader:
         self._head_size, self._tail_size = (0, tail) if tail else (MAX_TEXT_BYTES // 2, MAX_TEXT_BYTES // 2)
         self._head, self._tail = bytearray(), bytearray()
         self._size = 0
-        self.kept: Any = KeptBytes(MAX_MEMORY_BYTES) if keep else None
+        self.captured: Any = KeptBytes(MAX_MEMORY_BYTES) if keep else None
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -144,8 +144,8 @@ class OutputReader:
                 self._tail += chunk[room:] if room > 0 else chunk
                 if len(self._tail) > 2 * self._tail_size:
                     del self._tail[: -self._tail_size]
-                if self.kept is not None:
-                    self.kept.write(chunk)
+                if self.captured is not None:
+                    self.captured.write(chunk)
                 if self._show is not None:
                     self._try_to_show(self._show, chunk)
 

@@ -34,9 +34,9 @@ def fetch_list_prices(models: Sequence[str]) -> dict[str, ModelPrice | None]:
     names = json.dumps(list(models)).encode()
     try:
         process = subprocess.run(command, input=names, capture_output=True, check=True, timeout=_LOOKUP_SECONDS)  # noqa: S603  # this module
-    except (OSError, subprocess.SubprocessError):
+        listed = json.loads(process.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
         return {}
-    listed = json.loads(process.stdout)
     return {
         model: None if table is None else price_per_million(table, table["window"]) for model, table in listed.items()
     }

@@ -18,6 +18,7 @@ from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
+from rung.adapters.system.error_line import number_of_error_line
 from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
@@ -230,7 +231,7 @@ class RunningProcess:
     def result(self, seconds: float | None = None) -> str:
         """Return its output or raise AttemptError with the evidence. After `seconds`, or on Ctrl-C, terminate it."""
         text = output_or_raise(*self.completed(seconds))
-        return text if self._output.kept is None else OutputText.of(text, self._output.kept)
+        return text if self._output.captured is None else OutputText.of(text, self._output.captured)
 
     def completed(self, seconds: float | None = None) -> Completed:
         """Wait for its end and return the result. After `seconds` (AttemptTimeout), or on Ctrl-C, terminate it."""
@@ -299,13 +300,15 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
         return output
     facts = facts or _killed_facts(-exit_code)
     facts = facts or {"text": clip(errors.strip() or output.strip() or f"exit code {exit_code}", 4_096)}
-    raise AttemptError(
+    error = AttemptError(
         facts.pop("text"),
         exit_code=exit_code if exit_code > 0 else None,
         signal=-exit_code if exit_code < 0 else None,
         output=clip(output),
         **facts,
     )
+    error.evidence = error.evidence._replace(line=number_of_error_line(error.evidence))
+    raise error
 
 
 def _killed_facts(number: int) -> dict[str, Any] | None:

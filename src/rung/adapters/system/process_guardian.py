@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,10 @@ kill -s KILL -- "-$group"
 
 
 class ProcessGuardian:
-    """A guardian; started before the command, so that there is no moment without it."""
+    """A guardian; started before the command, so that there is no moment without it.
+
+    A guardian that is closed before it was released ends the command.
+    """
 
     def __init__(self) -> None:
         self._shell = subprocess.Popen(  # noqa: S603  # our own script
@@ -39,6 +42,12 @@ class ProcessGuardian:
             start_new_session=True,
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
     def watch(self, group: int) -> None:
         """Guard the process group of a command that was just started."""
         self._write(f"{group}\n")
@@ -46,6 +55,9 @@ class ProcessGuardian:
     def release(self) -> None:
         """End the guardian: the command has ended, was ended, or could not be started."""
         self._write("done\n")
+        self._close()
+
+    def _close(self) -> None:
         with suppress(OSError):
             assert self._shell.stdin is not None  # noqa: S101  # opened as a pipe
             self._shell.stdin.close()

@@ -64,6 +64,8 @@ class Processes(Protocol):
     def end(self, name: str, grace: float = GRACE_SECONDS) -> int | None:
         """Terminate it, by SIGKILL after the grace period, and remove its PID file. Also cleans up after a dead process.
 
+        Without a grace period it is killed at once, and does nothing any more.
+
         Return its exit code as subprocess reports it, or None if another conductor started it.
         """
         ...
@@ -158,7 +160,7 @@ class RealProcesses:
         return os.fdopen(os.open(self.logs / f"{_checked(name)}.log", flags, 0o600), "ab")
 
     def _terminate_group(self, pid: ProcessId, grace: float) -> None:
-        if signal_group(pid, signal.SIGTERM):
+        if grace > 0 and signal_group(pid, signal.SIGTERM):
             signal_group(pid, signal.SIGCONT)  # a stopped process cannot handle SIGTERM
         until = time.monotonic() + grace
         while is_group_alive(pid) and time.monotonic() < until:

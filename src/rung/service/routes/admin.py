@@ -44,6 +44,7 @@ def me(context: Context, principal: Reader) -> CurrentUser:
         version=rung.__version__,
         demo=context.demo,
         journal=context.journal_location,
+        gateway=context.gateway,
         trouble=context.journal.last_error,
         models=[name for name in dict.fromkeys([*configured, *known_models(context.journal)]) if name],
         projects=sorted(row.id for row in listing.projects(context.journal) if row.id)[:MAX_PROJECTS],
@@ -171,9 +172,9 @@ def drop_token(
 
 
 @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=False)
-def healthz() -> str:
-    """Liveness probe."""
-    return "ok\n"
+def healthz() -> PlainTextResponse:
+    """Liveness probe. Its header tells the service from other programs that answer "ok"."""
+    return PlainTextResponse("ok\n", headers={"x-rung-server": "service"})
 
 
 @router.get("/readyz", response_class=PlainTextResponse, include_in_schema=False)

@@ -60,7 +60,11 @@ Filter = Annotated[ReportFilter, Depends(_report_filter)]
 def failures(
     context: Context, _: Reader, where: Filter, by: Annotated[str, Query(max_length=20)] = "kind"
 ) -> FailureAnalytics:
-    """Failure counts and rates by kind, model, project, prompt, tool, day or hour."""
+    """Failure counts and rates by kind, model, project, prompt, tool, day or hour.
+
+    `since` is inclusive, `until` exclusive. Counts are kept by hour (messages and prompts: by day, UTC): an hour that the range covers
+    in part counts as a whole, unless `model` is given.
+    """
     if by not in tuple(GroupBy):
         raise ConfigError("by", by, "one of " + ", ".join(GroupBy))
     journal = context.journal

@@ -12,8 +12,10 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from rung.adapters.system.webhook import check_webhook, post_webhook
 from rung.core.crew.contract import ASKS_PREFIX
 from rung.core.crew.pool import Pool, PoolState, describe
+from rung.core.domain.dollars import format_dollars
 from rung.core.text.moments import format_moment
 from rung.service.app_context import Admin, AppContext, Context, Reader
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
@@ -21,7 +23,6 @@ from rung.service.routes.budgets import acknowledged, budget_alerts
 from rung.service.routes.crews import parse_time
 from rung.service.routes.incidents import asks
 from rung.service.schemas.inbox import InboxItem, NotificationsIn
-from rung.service.webhook import check_webhook, post_webhook
 from rung.store.crew import board
 from rung.store.fleet.notices import NoticeState, claim_notice, settle_notice
 from rung.store.queries import groups as grouped
@@ -70,9 +71,8 @@ def inbox_items(context: AppContext) -> list[InboxItem]:
         for ask in asks(context, limit=MAX_ITEMS)
     ]  # fmt: skip
     for name, project, reason, at in blocked_incidents(context.journal, since, MAX_ITEMS):
-        found.append(
-            _item(f"blocked/{name}", "blocked", at, "Blocked: no one was available to answer", reason, project, name)
-        )
+        why = "nobody answered its question" if reason.startswith("nobody answered") else "it needs a person to go on"
+        found.append(_item(f"blocked/{name}", "blocked", at, f"Blocked: {why}", reason, project, name))
     for parked in parked_incidents(context.journal, MAX_ITEMS):
         title = f"Parked until {format_moment(parked.until, time.time())}: a limit reopens then"
         item = _item(
@@ -88,7 +88,7 @@ def inbox_items(context: AppContext) -> list[InboxItem]:
         title = f"Regression: {group.kind} occurs again after it was resolved"
         found.append(_item(key, "group", group.last_at, title, group.message, group.project, group.example))
     for alert in budget_alerts(context):
-        detail = f"${alert.spent:.2f} of ${alert.limit:.2f} spent"
+        detail = f"{format_dollars(alert.spent)} of {format_dollars(alert.limit)} spent"
         title = f"{alert.alert} % of the {alert.scope} budget {alert.name} is spent"
         found.append(_item(alert.id, "budget", time.time(), title, detail, "", None))
     found += _tasks(context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,7 +20,7 @@ from rung.core.recovery.written_answer import WORDS_OPTION, is_written_answer, w
 from rung.core.text.event_text import describe_event
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
-from rung.service.incident_status import LiveStatus, live_status
+from rung.service.incident_status import LiveStatus, answer_note, live_status, nobody_waits
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.replay import load_incident
 from rung.service.schemas.base import ActionResult, Moment
@@ -32,9 +33,11 @@ from rung.service.schemas.incidents import (
     IncidentOut,
     IncidentPage,
     RungOut,
+    ScheduledRetry,
     TimelineEntry,
     WakeIn,
 )
+from rung.store.orders import order_recovery
 from rung.store.queries import listing
 from rung.store.queries.listing_rows import IncidentRow
 from rung.store.settings import record_audit
@@ -99,7 +102,7 @@ def one_incident(incident: Id, context: Context, _: Reader) -> IncidentDetail:
         outcome=_outcome(found, events),
         levels=level_records(events, LADDERS.get(found.terms.ladder, LADDERS["task"])),
         ask=next(iter(asks(context, incident)), None),
-        retry=now.retry,
+        retry=ScheduledRetry.of_attempt(now.retry),
         result=result.get("text") if isinstance(result, dict) else None,
     )
 
@@ -128,7 +131,12 @@ def _answer(context: AppContext, incident: str, body: AnswerIn, by: str) -> Acti
     option = _chosen(body, [option.id for option in waiting.options])
     context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": option, "by": by, "note": body.note})
     record_audit(context.journal, by, "answer", f"incident/{incident}", {"option": body.option, "note": body.note})
-    return ActionResult(how="answered", incident=incident)
+    return ActionResult(how="answered", incident=incident, note=_answer_note(context, waiting))
+
+
+def _answer_note(context: AppContext, waiting: AskOut) -> str:
+    is_owned = context.journal.runs.is_owned(waiting.incident)
+    return answer_note(waiting.incident, waiting.at, time.time(), is_owned=is_owned)
 
 
 def _chosen(body: AnswerIn, allowed: list[str]) -> str:
@@ -167,7 +175,9 @@ def _wake(context: AppContext, incident: str, model: str, by: str) -> ActionResu
     context.replayers.spending.order(
         incident, found.terms.session, found.terms.project, listed.cost if listed is not None else 0.0
     )
-    context.journal.runs.send(f"order/{incident}", Intervention(InterventionType.RETRY, by, model)._asdict())
+    order = Intervention(InterventionType.RETRY, by, model)
+    if not order_recovery(context.journal, incident, order, time.time()):
+        raise ApiProblem(409, "the incident has ended")
     record_audit(context.journal, by, "wake", f"incident/{incident}", {"model": model})
     return ActionResult(how="ordered", incident=incident, note="the recovery goes on at once")
 
@@ -181,8 +191,11 @@ def cancel(incident: Id, context: Context, principal: Actor) -> ActionResult:
     waiting = next(iter(asks(context, incident)), None)
     if waiting is not None and any(option.id == "stop" for option in waiting.options):
         context.journal.runs.send(f"answer/{incident}/{waiting.n}", {"option": "stop", "by": principal.name})
-    else:
-        context.journal.runs.send(f"order/{incident}", Intervention(InterventionType.CANCEL, principal.name)._asdict())
+        record_audit(context.journal, principal.name, "cancel", f"incident/{incident}", {})
+        return ActionResult(how="ordered", incident=incident, note=waiting.note)
+    order = Intervention(InterventionType.CANCEL, principal.name)
+    if not order_recovery(context.journal, incident, order, time.time()):
+        raise ApiProblem(409, "the incident has ended")
     record_audit(context.journal, principal.name, "cancel", f"incident/{incident}", {})
     now = live_status(found, events).status
     return ActionResult(
@@ -213,6 +226,7 @@ def asks(context: AppContext, incident: str | None = None, limit: int = 100) -> 
             question=row.question,
             options=[AskOption(id=option, label=label) for option, label in row.options],
             estimate=row.estimate,
+            note=nobody_waits(row.incident, is_owned=context.journal.runs.is_owned(row.incident)),
         )
         for row in found
         if context.journal.runs.received(f"answer/{row.incident}/{row.n}") is None

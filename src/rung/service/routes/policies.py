@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import APIRouter, Path, Response
 
 from rung.core.domain.errors import ConfigError
-from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import to_toml
+from rung.core.policy.templates import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset
+from rung.core.policy.worst_case import worst_case
 from rung.core.recovery.backtest import LIMITATIONS, replay, summarize
 from rung.service.app_context import Admin, Context, Reader
 from rung.service.if_match import IfMatch

@@ -9,16 +9,18 @@ from fastapi import APIRouter, Path, Query
 
 from rung.core.classify.error_types import ErrorType, error_type
 from rung.core.domain.errors import ConfigError
+from rung.core.policy.call_costs import RequestSize
 from rung.core.recovery.escalation_reason import EscalationReason, escalation_reason
 from rung.core.text.moments import iso_time
 from rung.service.app_context import Actor, AppContext, Context, Reader
 from rung.service.idempotency import IdempotencyKey, run_idempotent
-from rung.service.incident_status import live_statuses
+from rung.service.incident_status import live_statuses, order_note
 from rung.service.manual_retry import find_session
 from rung.service.problems import PROBLEM_RESPONSES, ApiProblem
 from rung.service.replay import error_context
 from rung.service.retry_ways import API_KEY, RetryChoice
 from rung.service.routes.incidents import NO_NUL, incident_out
+from rung.service.schemas.incidents import ScheduledRetry
 from rung.service.schemas.sessions import (
     AttemptOut,
     EscalateIn,
@@ -38,7 +40,7 @@ from rung.store.queries import listing
 from rung.store.queries.attempt_pauses import pauses_after
 from rung.store.queries.incidents import last_rules, open_incident_by_session
 from rung.store.queries.listing import SessionSort
-from rung.store.queries.listing_rows import SessionRow
+from rung.store.queries.listing_rows import ModelChangeRow, SessionRow
 from rung.store.session_usage import session_usage
 from rung.store.settings import AuditEntry, audit_trail
 from rung.wiring.session_causes import session_root_cause
@@ -172,8 +174,8 @@ def _retry(context: AppContext, session: str, body: RetryIn, by: str) -> RetryOu
         token = _sign(context, f"retry {session}", quote.to_model)
         return RetryOut(**quote.fields(), how="estimated", token=token, note=UNCONFIRMED)
     name = context.retries.carry_out(planned, choice)
-    if incident.status is None:
-        note = "the recovery retries as soon as the current attempt ends"
+    if name == incident.id:
+        note = order_note(incident, planned.events, time.time())
         return RetryOut(**quote.fields(), how="ordered", incident=name, note=note)
     note = "made again as a new incident of the session; the earlier attempts are kept"
     return RetryOut(**quote.fields(), how="replayed", incident=name, note=note)
@@ -201,11 +203,8 @@ def _escalate(context: AppContext, session: str, body: EscalateIn, by: str) -> E
     planned = context.escalations.plan(session, to)
     quote = planned.quote
     if not body.confirm:
-        note = UNCONFIRMED
-        if quote.budget_left is not None and quote.estimate.total is None:
-            note += f"; the cost of {quote.to_model} is unknown, and the session has a spend limit"
         token = _sign(context, session, quote.to_model)
-        return EscalateOut(**quote.fields(), token=token, done=False, note=note)
+        return EscalateOut(**quote.fields(), token=token, done=False, note=UNCONFIRMED)
     context.escalations.carry_out(planned, by)
     note = f"the session uses {quote.to_model} from its next call"
     return EscalateOut(**quote.fields(), token=None, done=True, note=note)
@@ -248,7 +247,7 @@ def _out(context: AppContext, rows: list[SessionRow]) -> list[SessionOut]:
                 former_model=row.former,
                 status=status,
                 last_failure=failure,
-                retry=now.retry if now is not None else None,
+                retry=ScheduledRetry.of_attempt(now.retry) if now is not None else None,
                 parked_until=now.parked_until if now is not None else None,
             )
         )
@@ -291,9 +290,9 @@ def _model_changes(context: AppContext, row: SessionRow) -> list[ModelChange]:
             timestamp=iso_time(one.at),
             cost_estimate=one.estimate
             if one.estimate is not None or not one.to_model
-            else spending.estimate(row, policy, one.from_model, one.to_model, 0).total,
+            else spending.estimate(row, policy, one.from_model, one.to_model, RequestSize()).total,
             cost=one.dollars,
-            by="",
+            by=_answered_by(context, one),
         )
         for one in listing.model_changes(context.journal, session=row.id)
     ]
@@ -312,6 +311,14 @@ def _model_changes(context: AppContext, row: SessionRow) -> list[ModelChange]:
         if _is_model_change(entry)
     ]
     return sorted(found, key=lambda change: change.timestamp)
+
+
+def _answered_by(context: AppContext, change: ModelChangeRow) -> str:
+    """Return who approved a change in the service; empty if no person did, or one at the agent's own terminal."""
+    if escalation_reason(change.reason) is not EscalationReason.MANUAL:
+        return ""
+    trail = audit_trail(context.journal, subject=f"incident/{change.incident}")
+    return next((entry.who for entry in trail if entry.action == "answer" and entry.at <= change.at), "")
 
 
 def _is_model_change(entry: AuditEntry) -> bool:

@@ -17,6 +17,7 @@ class CurrentUser(ApiModel):
     version: str
     demo: bool
     journal: str
+    gateway: str  # address of the gateway beside the service; empty if there is none
     trouble: str
     models: list[str]
     projects: list[str]

@@ -5,10 +5,14 @@ Names are camelCase on the wire; times are UTC seconds; unknown fields are rejec
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
+
+from rung.core.text.when import ALLOWED, parse_when
 
 
 class ApiModel(BaseModel):
@@ -30,9 +34,26 @@ def _check_number(value: Any) -> Any:
     return value
 
 
+def _read_moment(value: Any) -> Any:
+    """Read a time that is no number: an age, a date or an ISO 8601 time."""
+    if not isinstance(value, str):
+        return value
+    with suppress(ValueError):
+        return float(value)
+    try:
+        return parse_when(value, time.time())
+    except ValueError:
+        raise ValueError(f"must be {ALLOWED}") from None
+
+
 StrictInteger = Annotated[int, BeforeValidator(_check_integer), WithJsonSchema({"type": "integer"})]
 StrictNumber = Annotated[float, BeforeValidator(_check_number), WithJsonSchema({"type": "number"})]
-Moment = Annotated[float | None, Field(ge=0, le=1e11, allow_inf_nan=False)]  # as a query parameter
+Moment = Annotated[  # as a query parameter
+    float | None,
+    Field(ge=0, le=1e11, allow_inf_nan=False, description=f"{ALLOWED[0].upper()}{ALLOWED[1:]}."),
+    BeforeValidator(_read_moment),
+    WithJsonSchema({"type": ["number", "string", "null"]}),
+]
 ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=200_000)]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from rung.service.schemas.base import ApiModel, ShortText
 
+if TYPE_CHECKING:
+    from rung.service.incident_status import NextAttempt
+
 
 class ScheduledRetry(ApiModel):
-    """The next scheduled attempt of a recovery: its number, the maximum, and its time.
+    """The next scheduled attempt of a recovery: its number among the tries of its rung, their maximum, and its time.
 
     `isProbe`: the recovery waits for a failing service, and the attempt looks whether it is back; waits are not limited in number.
     """
@@ -19,6 +22,11 @@ class ScheduledRetry(ApiModel):
     of: int | None
     until: float
     is_probe: bool
+
+    @classmethod
+    def of_attempt(cls, scheduled: NextAttempt | None) -> ScheduledRetry | None:
+        """Return the scheduled attempt as the API shows it."""
+        return None if scheduled is None else cls(**scheduled._asdict())
 
 
 class IncidentOut(ApiModel):
@@ -100,7 +108,7 @@ class AskOption(ApiModel):
 
 
 class AskOut(ApiModel):
-    """A question that waits for a person."""
+    """A question that waits for a person. `note` says that its process is gone, and what continues it."""
 
     incident: str
     n: int
@@ -109,6 +117,7 @@ class AskOut(ApiModel):
     question: str
     options: list[AskOption]
     estimate: float | None
+    note: str = ""
 
 
 class IncidentDetail(IncidentOut):

@@ -111,6 +111,8 @@ class SqliteBackend:
         """Return whether the file exists; raise StoreError when the path is not a regular file."""
         if "\0" in self.url:
             raise StoreError(f"{self.url!r}: a path cannot contain a NUL character")
+        if any("\ud800" <= character <= "\udfff" for character in self.url):
+            raise StoreError(f"{self.url!r}: SQLite needs a path in UTF-8")
         if self.path.is_symlink():
             raise StoreError(f"{self.url}: is a symbolic link; name the file itself")
         if self.path.is_dir():

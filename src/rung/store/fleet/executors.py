@@ -3,6 +3,7 @@
 Heartbeats are times on the database's clock, so the clocks of the hosts do not matter. Where the database's own clock
 is set, a fail-over to another server included, an executor counts as dead too early or too late by as much.
 An order to drain is the message `executor-drain/ID`; the executor reads it with its next heartbeat.
+A dead executor whose runs were handed over is remembered for a day as the message `executor-lost/ID`, for alerts.
 Unknown fields of a row are kept out and missing ones have defaults: two versions run side by side during an update.
 """
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 FORGET_SECONDS: Final = 86_400.0  # after which a dead gateway or service is no longer listed
 _ROWS: Final = "SELECT topic, body, at FROM message WHERE topic >= 'executor/' AND topic < 'executor0'"
 _ORDERS: Final = "SELECT topic FROM message WHERE topic >= 'executor-drain/' AND topic < 'executor-drain0'"
+_LOST: Final = (
+    "SELECT topic, body FROM message WHERE topic >= 'executor-lost/' AND topic < 'executor-lost0' AND at >= ?"
+)
+_FORGET_LOST: Final = "DELETE FROM message WHERE topic >= 'executor-lost/' AND topic < 'executor-lost0' AND at < ?"
 _PUT: Final = (
     "INSERT INTO message (topic, body, at) VALUES (?, ?, ?)"
     " ON CONFLICT (topic) DO UPDATE SET body = excluded.body, at = excluded.at"
@@ -39,7 +44,7 @@ _PUT: Final = (
 
 
 class ExecutorRole(StrEnum):
-    """What an executor does."""
+    """Role of an executor in its fleet."""
 
     WORKER = "worker"
     GATEWAY = "gateway"
@@ -82,6 +87,11 @@ class Executor:
         check_lease(self.lease)
         if not self.id or "/" in self.id:
             raise ConfigError("id", self.id, "a non-empty name without /")
+
+    @property
+    def label(self) -> str:
+        """Return its role and where it runs, for a person."""
+        return f"{self.role} {self.host}:{self.pid}"
 
 
 def new_executor(
@@ -165,9 +175,20 @@ def forget(journal: Database, executor: Executor) -> bool:
         )
         if gone:
             connection.execute("DELETE FROM message WHERE topic = ?", (_order(executor.id),))
+            died = executor.heartbeat + executor.lease
+            connection.execute(_FORGET_LOST, (died - FORGET_SECONDS,))
+            connection.execute(_PUT, (f"executor-lost/{executor.id}", json.dumps({"label": executor.label}), died))
         return bool(gone)
 
     return journal.write(work, lambda connection: not _is_listed(connection, executor.id)).result()
+
+
+def lost_since(journal: Readable, since: float) -> dict[str, str]:
+    """Return the executors that died after a time and were removed: their labels by id."""
+    return {
+        topic.removeprefix("executor-lost/"): str(json.loads(text).get("label", ""))
+        for topic, text in journal.read(_LOST, (since,))
+    }
 
 
 def drain(journal: Database, executor_id: str, now: float | None = None) -> bool:

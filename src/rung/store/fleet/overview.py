@@ -1,4 +1,4 @@
-"""What an operator sees of a fleet: executors, open runs, leases, queues, versions and shared limits, at one moment.
+"""Overview of a fleet for an operator: executors, open runs, leases, queues, versions and shared limits, at one moment.
 
 Leases of runs are times on the clock of their owner's host, so they are right to within the skew of the hosts' clocks.
 """

@@ -45,7 +45,7 @@ class LimitRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetReport:
-    """What one process tells. `number` grows with each report; `rests`: None for a key that works again."""
+    """Report of one process. `number` grows with each report; `rests`: None for a key that works again."""
 
     number: int
     circuits: CircuitReport = field(default_factory=lambda: CircuitReport(opened={}))
@@ -55,7 +55,7 @@ class FleetReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetView:
-    """What all processes know, as of `now` on the database's clock; `leases` are those of the process that asked."""
+    """Shared state of all processes, as of `now` on the database's clock; `leases` are those of the process that asked."""
 
     now: float
     circuits: Mapping[str, SharedCircuit]
@@ -86,7 +86,7 @@ def leave(journal: Journal, fleet: str, holder: str, report: FleetReport, now: f
     _transact(journal, fleet, holder, report, merge, now)
 
 
-def look(journal: Journal, fleet: str, now: float | None = None) -> FleetView:
+def read_fleet_view(journal: Journal, fleet: str, now: float | None = None) -> FleetView:
     """Return what all processes know, without leases. Blocks on the journal."""
     document = _parse(latest(journal, _TOPIC + fleet))
     return _view(document, {}, time_of(journal, now))
@@ -132,9 +132,9 @@ def _exchange_limit(document: dict[str, Any], name: str, holder: str, each: Limi
     return lease
 
 
-def _merge_rests(rows: dict[str, Any], told: Mapping[str, KeyStatus | None], at: float) -> dict[str, Any]:
+def _merge_rests(rows: dict[str, Any], reported: Mapping[str, KeyStatus | None], at: float) -> dict[str, Any]:
     rests: dict[str, list[Any]] = {key: list(row) for key, row in rows.items() if float(row[1]) > at}
-    for key, status in told.items():
+    for key, status in reported.items():
         rests.pop(key, None)
         if status is not None and status.until > at:
             rests[key] = [str(status.state), status.until]

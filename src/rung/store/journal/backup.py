@@ -24,6 +24,8 @@ def backup(journal: Journal, path: Path) -> int:
         raise StoreError(
             f"{journal.backend.url}: a PostgreSQL journal is backed up with pg_dump, not with this command"
         )
+    if any("\ud800" <= character <= "\udfff" for character in str(path)):
+        raise StoreError(f"{str(path)!r}: SQLite needs a path in UTF-8")
     if os.path.lexists(path):
         raise StoreError(f"{path}: exists already; name a new file")
     journal.flush()

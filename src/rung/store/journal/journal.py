@@ -11,9 +11,10 @@ from rung.core.domain.errors import JournalReadOnly, StoreError
 from rung.core.domain.event_codec import from_json
 from rung.core.domain.events import Opened
 from rung.core.policy.stalls import MAX_SIMILAR
+from rung.store.journal.batch_commit import WriteItem
 from rung.store.journal.event_encoding import encode
 from rung.store.journal.lost_writes import record_lost
-from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, WriteItem, Writer
+from rung.store.journal.writer import MAX_LAZY_ITEMS, MAX_PENDING_ITEMS, MAX_SPOOLED_ITEMS, Writer
 from rung.store.queries.incidents import event_bodies, similar_durations
 from rung.store.read_models.writer import NewEvents, ReadModelWriter
 from rung.store.sealing import JournalKey
@@ -74,9 +75,8 @@ class Journal:
     ) -> None:
         self.backend = backend
         self.project = project
-        self.policy_source: Callable[[], Policy] | None = (
-            None  # set by whoever opens the journal for a project's policy
-        )
+        # Set by whoever opens the journal for a project's policy; takes the ladder that holds if no settings name one.
+        self.policy_source: Callable[[str], Policy] | None = None
         self.key = JournalKey()
         self.read_models = ReadModelWriter()
         models = self.read_models
@@ -99,13 +99,13 @@ class Journal:
 
     # -- the engine's event log -----------------------------------------------------------------------
 
-    def stored_policy(self) -> Policy | None:
+    def stored_policy(self, default_ladder: str = "") -> Policy | None:
         """Return the policy of the journal's project, as set in the service and in rung.toml; None if nobody looks it up.
 
         A store in trouble does not prevent a call: then there is none.
         """
         try:
-            return None if self.policy_source is None else self.policy_source()
+            return None if self.policy_source is None else self.policy_source(default_ladder)
         except StoreError:
             return None
 
@@ -126,9 +126,13 @@ class Journal:
 
         return self._writer.enqueue_buffered(work, append.present)
 
-    @cached_property
+    @property
     def runs(self) -> DurableRunStore:
         """Durable runs in this journal; `runs.lease` sets for how long this process claims them."""
+        return self._runs
+
+    @cached_property
+    def _runs(self) -> DurableRunStore:
         from rung.store.durable_runs import DurableRunStore
 
         return DurableRunStore(self)
@@ -143,6 +147,10 @@ class Journal:
     def intervention(self, incident: str) -> Intervention | None:
         """Return a pending operator intervention for an incident; the engine polls this while it waits."""
         return self.mailbox.intervention(incident)
+
+    def last_intervention(self, incident: str) -> DurableFuture[Intervention | None]:
+        """Return an operator intervention for an incident that would end now; the engine asks before it gives up."""
+        return self.mailbox.last_intervention(incident)
 
     def model_for(self, session: str) -> str:
         """Return the model that an operator chose for a session; empty when there is none."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain.errors import LeaseLost, StoreUnavailable
-from rung.store.backends.durable_future import notify_waiters
 from rung.store.backends.port import DurableFuture
+from rung.store.journal.batch_commit import BatchCommitter, WriteItem, release
 from rung.store.journal.fork_and_exit import register
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ MAX_LAZY_ITEMS: Final = 100_000  # lazy items waiting to be written; further one
 MAX_PENDING_ITEMS: Final = 4_096  # with more, a caller that records a failure waits until its item is written
 LINGER_SECONDS: Final = 0.05  # time to collect lazy items: no caller waits for them, and waking the thread costs
 BACKOFF_SECONDS: Final = (0.05, 0.2, 1.0, 5.0)  # delays between attempts while the store is unavailable
-
-
-class WriteItem(NamedTuple):
-    """One write, and the check whether it was committed when the outcome of a commit is unknown."""
-
-    work: Callable[[BackendConnection], Any]
-    present: Callable[[BackendConnection], bool]
-    future: DurableFuture[Any] | None
-    buffered: bool  # may wait in the spool while the store is unavailable; its caller is released at once
 
 
 class _Wake:
@@ -60,11 +51,9 @@ class Writer:
         max_spooled_items: int = MAX_SPOOLED_ITEMS,
         max_pending_items: int = MAX_PENDING_ITEMS,
     ) -> None:
-        self._backend = backend
-        self._warn_user = warn
-        self._execute = execute  # runs all items of a batch; returns one result per item
-        self._derive = derive  # updates the read models from the results of a batch, in the same transaction
+        self._warn = partial(_warn_safely, warn)
         self._on_rollback = on_rollback
+        self._committer = BatchCommitter(backend, self._warn, execute, derive, on_rollback)
         self._to_item = to_item  # makes a write item of a lazy one
         self._record_lost = record_lost  # stores how many successful calls and how many writes were lost
         self.last_error = ""  # why the store is unavailable; empty when it is available
@@ -73,7 +62,6 @@ class Writer:
         self.max_lazy_items = max_lazy_items
         self._max_spooled_items = max_spooled_items
         self._max_pending_items = max_pending_items
-        self._commits = 0
         self.lazy_dropped = 0
         self._reset()
 
@@ -87,7 +75,7 @@ class Writer:
         self._spool: deque[WriteItem] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._connection: BackendConnection | None = None
+        self._committer.forget_connection()
 
     def enqueue(
         self, work: Callable[[BackendConnection], Any], present: Callable[[BackendConnection], bool]
@@ -162,8 +150,8 @@ class Writer:
         if thread is None:
             return
         self._queue.put(None)
-        while thread.is_alive() and commits != self._commits:
-            commits = self._commits
+        while thread.is_alive() and commits != self._committer.commits:
+            commits = self._committer.commits
             thread.join(seconds)
         if thread.is_alive():
             writing = len(self._batch)
@@ -182,7 +170,7 @@ class Writer:
         self.lazy_dropped = self.spool_dropped = 0
         self._queue.put(None)  # the thread may still wake up, and ends then
         for item in dropped:
-            _release(item, reason)
+            release(item, reason)
         return lost
 
     def _take_all_queued(self) -> list[WriteItem]:
@@ -204,16 +192,12 @@ class Writer:
                 self._thread = threading.Thread(target=self._run, name="rung-journal", daemon=True)
                 self._thread.start()
 
-    # -- after a fork ---------------------------------------------------------------------------------
-
     def reset_after_fork(self) -> None:
         """Start afresh in the child of a fork; items queued before are written by the parent."""
         inherited = [*self._batch, *self._spool, *self._take_all_queued()]
         self._reset()
         for item in inherited:
-            _release(item, "queued before a fork")
-
-    # -- in the thread --------------------------------------------------------------------------------
+            release(item, "queued before a fork")
 
     def _run(self) -> None:
         tries, closing = 0, False
@@ -228,7 +212,7 @@ class Writer:
             self._take_lazy(wake_again=False)
             self._add_lost()
             self._write()
-        self._drop_connection()
+        self._committer.drop_connection()
         if self._spool:
             calls, self.lazy_dropped = self.lazy_dropped, 0
             lost = len(self._spool) + len(self._lazy) + self.spool_dropped + calls
@@ -324,10 +308,10 @@ class Writer:
         self._spool.clear()
         try:
             while self._batch:
-                self._commit(self._batch[:MAX_BATCH_ITEMS])
+                self._committer.commit(self._batch[:MAX_BATCH_ITEMS])
                 del self._batch[:MAX_BATCH_ITEMS]
         except Exception as error:  # of any kind: an unavailable store must not stop recoveries
-            self._drop_connection()
+            self._committer.drop_connection()
             self._on_rollback()
             self._spool_batch(error)
             return False
@@ -339,73 +323,6 @@ class Writer:
             self._queue.put(_WAKE)  # the next batch stores the number
         return True
 
-    def _commit(self, items: list[WriteItem]) -> None:
-        connection = self._connected()
-        done: list[tuple[WriteItem, Any]] = []
-        try:
-            try:
-                connection.begin()
-                results = self._execute(connection, items)
-                self._derive(connection, results)
-                done = list(zip(items, results, strict=True))
-            except StoreUnavailable:
-                raise
-            except (Exception, LeaseLost):  # again, one by one: an error of one item must not fail the others
-                connection.rollback()
-                self._on_rollback()
-                connection.begin()
-                done = []
-                for item in items:
-                    self._execute_one(connection, item, done)
-        except BaseException:
-            connection.rollback()
-            raise
-        try:
-            connection.commit()
-        except Exception:
-            # The outcome is unknown, but a commit is atomic: all items are present, or none.
-            self._drop_connection()
-            connection = self._connected()
-            if not all(item.present(connection) for item, _ in done):
-                raise
-        self._commits += 1
-        resolved = [
-            item.future for item, result in done if item.future is not None and item.future.resolve_silently(result)
-        ]
-        notify_waiters(resolved)
-
-    def _execute_one(self, connection: BackendConnection, item: WriteItem, done: list[tuple[WriteItem, Any]]) -> None:
-        """Execute one item in a savepoint; its error fails only its own future, unless the store is unavailable."""
-        connection.execute("SAVEPOINT item")
-        try:
-            result = item.work(connection)
-        except StoreUnavailable:
-            raise
-        except (Exception, LeaseLost) as error:
-            connection.execute("ROLLBACK TO SAVEPOINT item")
-            connection.execute("RELEASE SAVEPOINT item")
-            self._on_rollback()
-            if not _resolve(item, error) and not isinstance(error, LeaseLost):  # no caller receives the error
-                self._warn(f"an event could not be written: {type(error).__name__}: {error}")
-            return
-        connection.execute("RELEASE SAVEPOINT item")
-        done.append((item, result))
-        self._derive_one(connection, result)
-
-    def _derive_one(self, connection: BackendConnection, result: Any) -> None:
-        """Update the read models from one item; when that fails, the item itself is still written."""
-        connection.execute("SAVEPOINT reading")
-        try:
-            self._derive(connection, [result])
-        except StoreUnavailable:
-            raise
-        except Exception as error:
-            connection.execute("ROLLBACK TO SAVEPOINT reading")
-            self._on_rollback()
-            message = " ".join(str(error).split())
-            self._warn(f"{result} is written, but missing from the reports: {type(error).__name__}: {message}")
-        connection.execute("RELEASE SAVEPOINT reading")
-
     def _spool_batch(self, error: Exception) -> None:
         """Spool the buffered items of the batch and fail the others."""
         self.last_error = reason = " ".join(str(error).split()) or type(error).__name__
@@ -414,7 +331,7 @@ class Writer:
             if item.buffered:
                 self._spool_item(item)
             else:
-                _release(item, reason)
+                release(item, reason)
 
     def _spool_item(self, item: WriteItem) -> None:
         """Keep an item in memory and release its caller."""
@@ -425,37 +342,13 @@ class Writer:
             self._spool.append(item)
         else:
             self.spool_dropped += 1
-        _release(item, self.last_error)
+        release(item, self.last_error)
 
-    def _warn(self, message: str) -> None:
-        with suppress(Exception):  # warnings may be errors; if this thread died, callers would wait forever
-            self._warn_user(message)
 
-    def _connected(self) -> BackendConnection:
-        if self._connection is None:
-            self._connection = self._backend.connect(write=True)
-        return self._connection
-
-    def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):  # it is discarded either way
-                connection.close()
+def _warn_safely(warn: Callable[[str], object], message: str) -> None:
+    with suppress(Exception):  # warnings may be errors; if the thread died, callers would wait forever
+        warn(message)
 
 
 def _backoff_seconds(tries: int) -> float:
     return BACKOFF_SECONDS[min(tries, len(BACKOFF_SECONDS)) - 1]
-
-
-def _release(item: WriteItem, reason: str) -> None:
-    """Resolve the future of an item that is not written: no recovery waits for a disk."""
-    _resolve(item, None if item.buffered else StoreUnavailable(reason))
-
-
-def _resolve(item: WriteItem, result: Any) -> bool:
-    """Resolve an item's future with a result or an exception; return False when nothing receives it."""
-    if item.future is None:
-        return False
-    if isinstance(result, BaseException):
-        return item.future.set_exception(result)
-    return item.future.set_result(result)

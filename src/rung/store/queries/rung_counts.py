@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_INCIDENTS: Final = 5_000  # latest ones that are read
 REFRESH_SECONDS: Final = 300.0  # age from which the counts are read again
-MAX_KEPT: Final = 64  # projects and ladders whose counts are kept
+MAX_CACHED: Final = 64  # projects and ladders whose counts are kept
 
 # A try answers the failure of the attempt before it. A forced last turn succeeds without a recovery.
 _COUNTS: Final = """
@@ -44,14 +44,14 @@ class RungCountCache:
 
     def __init__(self, journal: Readable) -> None:
         self._journal = journal
-        self._kept: dict[tuple[str, str, float], tuple[float, Sequence[RungCount]]] = {}
+        self._cache: dict[tuple[str, str, float], tuple[float, Sequence[RungCount]]] = {}
 
     def counts(self, project: str, ladder: str, window: float, now: float) -> Sequence[RungCount]:
         """Return the counts of the last `window` seconds, as they were at most some minutes ago."""
         key = (project, ladder, window)
-        kept = self._kept.get(key)
-        if kept is None or not 0 <= now - kept[0] < REFRESH_SECONDS:
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            kept = self._kept[key] = (now, rung_counts(self._journal, project, ladder, now - window))
-        return kept[1]
+        cached = self._cache.get(key)
+        if cached is None or not 0 <= now - cached[0] < REFRESH_SECONDS:
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.clear()
+            cached = self._cache[key] = (now, rung_counts(self._journal, project, ladder, now - window))
+        return cached[1]

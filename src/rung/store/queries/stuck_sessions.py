@@ -43,8 +43,8 @@ class StuckCount(NamedTuple):
 def count_stuck(journal: Database, where: ReportFilter) -> StuckCount:
     """Count the sessions that were stuck in a time range.
 
-    A session is stuck if the same failure ended three of its attempts, those of recoveries that wait out an outage
-    apart, or if a recovery of it ended without success. Failures that no other model ends do not count.
+    A session is stuck if the same failure ended three attempts of one recovery, those that wait out an outage apart, or
+    if a recovery of it ended without success. Failures that no other model ends do not count.
     """
     stuck = _repeating(journal, where)
     for session, at in _unsuccessful(journal, where).items():
@@ -57,13 +57,13 @@ def count_stuck(journal: Database, where: ReportFilter) -> StuckCount:
 
 
 def _repeating(journal: Database, where: ReportFilter) -> dict[str, float]:
-    """Return the sessions with three attempts that the same failure ended, and when the last did."""
+    """Return the sessions with a recovery of which the same failure ended three attempts, and when the last did."""
     attempts = sql.ReportSource("attempt", 0, "at", _FIELDS)
     account = sorted(ACCOUNT_KINDS)
     condition = f"ok = 0 AND session <> '' AND {_NO_OUTAGE} AND kind NOT IN ({placeholders(account)})"
     clause, values = attempts.clause(where, condition=condition)
     rows = journal.read(
-        f"SELECT session, MAX(at) FROM attempt{clause} GROUP BY session, fingerprint HAVING count(*) >= ?",  # noqa: S608  # our own names
+        f"SELECT session, MAX(at) FROM attempt{clause} GROUP BY session, incident, fingerprint HAVING count(*) >= ?",  # noqa: S608  # our own names
         [*_NO_OUTAGE_VALUES, *account, *values, MIN_REPEATS],
     )
     return dict(sorted(rows, key=lambda row: float(row[1])))
@@ -77,10 +77,12 @@ def _unsuccessful(journal: Database, where: ReportFilter) -> dict[str, float]:
         f"session <> '' AND kind <> '' AND status IN ({placeholders(_UNSUCCESSFUL)})"
         f" AND kind NOT IN ({placeholders(account)})"
     )
-    clause, values = incidents.clause(where, condition=condition)
+    # An ended incident is not touched again: this is the same condition as on `ended_at`, and has an index.
+    recent = [] if where.since is None else [where.since]
+    clause, values = incidents.clause(where, condition=condition + " AND touched_at >= ?" * len(recent))
     rows = journal.read(
         f"SELECT session, MAX(ended_at) FROM incident{clause} GROUP BY session",  # noqa: S608  # our own names
-        [*_UNSUCCESSFUL, *account, *values],
+        [*_UNSUCCESSFUL, *account, *recent, *values],
     )
     return dict(rows)
 

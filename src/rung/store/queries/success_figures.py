@@ -43,7 +43,7 @@ DEFINITIONS: Final = {
     FigureId.MANUAL_RESTARTS: "Actions of people that made work run again (retry, escalation, an answer that goes on, waking or resuming "
     "parked work, resetting or fixing a crew's task), per active session; compared with the period of the same length before.",
     FigureId.STUCK_ESCALATED: "Stuck sessions that changed their model, automatically or by a person, of all stuck sessions. A session is "
-    "stuck if the same failure ended three of its attempts (recoveries that wait out an outage do not count), or if a recovery of it "
+    "stuck if the same failure ended three attempts of one recovery (those that wait out an outage do not count), or if a recovery of it "
     "ended without success; failures of accounts and settings do not count.",
     FigureId.TIME_TO_RECOVERY: "Seconds from the first failure to the recovery, of the incidents that began with a transient error and "
     "recovered: their sum and their number.",

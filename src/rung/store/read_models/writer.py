@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain.event_codec import from_json
+from rung.core.domain.events import Ordered
+from rung.store.orders import settle_orders
 from rung.store.read_models.batch import READ_MODELS, ReadModelBatch
 from rung.store.read_models.clamp import clamp
 from rung.store.read_models.event_body import event_table
@@ -51,13 +53,21 @@ class ReadModelWriter:
         """Derive the changes of all items of a batch and write them once."""
         changes = ReadModelBatch()
         batch = deque(result for result in results if type(result) is NewEvents)
+        taken: list[tuple[str, Ordered]] = []
+        ended: list[tuple[str, float]] = []
         while batch:
-            self._project(connection, batch.popleft(), changes, batch)
+            new = batch.popleft()
+            ended_at = self._project(connection, new, changes, batch)
+            if new.before:  # nobody can order anything from an incident that is written at its end
+                taken += [(new.incident, event) for _, event in new.events if isinstance(event, Ordered)]
+                ended += [] if ended_at is None else [(new.incident, ended_at)]
         changes.write(connection)
+        settle_orders(connection, taken, ended)
 
     def _project(
         self, connection: BackendConnection, new: NewEvents, changes: ReadModelBatch, later: Iterable[NewEvents]
-    ) -> None:
+    ) -> float | None:
+        """Derive the changes of one incident's events; return when the incident ended, if it has."""
         projector = self._projector(connection, new.incident, new.before)
         for n, event in new.events:
             ended = projector.apply(
@@ -68,6 +78,7 @@ class ReadModelWriter:
         projector.put_row(changes)
         if projector.ended_at is not None:
             self._projectors.pop(new.incident, None)
+        return projector.ended_at
 
     def _add_nested_cost(
         self, connection: BackendConnection, parent: str, projector: IncidentProjector, later: Iterable[NewEvents]

@@ -63,7 +63,13 @@ class ScriptedAnswer:
 
 
 def words(number: int, word: str = "word", first: int = 1) -> str:
-    """Return the text of an answer: `word1 word2 …` up to `number`."""
+    """Return the text of an answer: `word1 word2 …` up to `number`.
+
+    Args:
+        number: Number of the last word.
+        word: The word. Default: `word`.
+        first: Number of the first word. Default: 1.
+    """
     return "".join(word_tokens(number, word, first))
 
 

@@ -19,7 +19,17 @@ STREAM_ERRORS: Final = ("overloaded", "server_error", "rate_limit", "request_tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault. `repeatable`: the same request, sent again, may succeed."""
+    """One fault that the local provider can inject.
+
+    Attributes:
+        name: Name in scripts.
+        about: Description.
+        kind: Kind of failure that it leads to.
+        repeatable: Whether the same request, sent again, may succeed. Default: True.
+        takes: Parameters and their defaults.
+        needs: What a request must have for it. Default: nothing.
+        common: Whether it is one of the common faults. Default: False.
+    """
 
     name: str
     about: str

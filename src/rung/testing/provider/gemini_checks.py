@@ -1,4 +1,4 @@
-"""What Gemini's API demands of a request: its fields, pairs of calls and responses, and signatures."""
+"""Demands of Gemini's API on a request: its fields, pairs of calls and responses, and signatures."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
-from rung.core.domain.errors import ConfigError
+from rung.core.domain.errors import AddressUnavailable
 from rung.testing.provider import errors, messages
 from rung.testing.provider.connection import HttpRequest, LabConnection
 from rung.testing.provider.fault_selector import FaultSelector
@@ -32,9 +32,22 @@ MAX_PREPARED_BYTES: Final = 1 << 20  # larger bodies are not cached
 
 
 class Lab:
-    """Local provider with fault injection. Use it as a context manager, `with` or `async with`.
+    """Local provider with fault injection, which speaks the wires of Anthropic, OpenAI and Gemini.
 
-    `url` is its base URL, `requests` are the recorded requests, `attempts` is the number of model requests.
+    Use it as a context manager, `with` or `async with`.
+
+    Args:
+        script: What it does: rules with faults, turns, or the path of a file with them. Default: it answers.
+        host: Address to listen on. Default: 127.0.0.1.
+        port: Port to listen on. Default: 0, any free one.
+        clock: Clock in seconds, for limits. Default: `time.monotonic`.
+        **settings: Keys of a script, such as `limits`.
+
+    Example:
+        >>> import rung.testing
+        >>> with rung.testing.lab(script=[{"fault": "overloaded", "request": 1}]) as lab:
+        ...     lab.url.startswith("http://127.0.0.1:")
+        True
     """
 
     def __init__(
@@ -60,7 +73,12 @@ class Lab:
         self.use(script, **settings)
 
     def use(self, script: Any = None, **settings: Any) -> None:
-        """Switch to another script; reset request numbers, records and rules."""
+        """Switch to another script; reset request numbers, records and rules.
+
+        Args:
+            script: The script. Default: it answers.
+            **settings: Keys of the script.
+        """
         self.script = script_from(script, **settings)
         self.reset()
 
@@ -105,7 +123,12 @@ class Lab:
     # -- requests ----------------------------------------------------------------------------------------
 
     def handle(self, request: HttpRequest, connection: LabConnection) -> None:
-        """Answer one request; an error in the lab itself becomes a 500 response instead of a hang."""
+        """Answer one request; an error in the lab itself becomes a 500 response instead of a hang.
+
+        Args:
+            request: The request.
+            connection: Where it came from.
+        """
         try:
             self._handle(request, connection)
         except Exception as error:  # noqa: BLE001  # reported to the client
@@ -236,7 +259,11 @@ class Lab:
         return 404, {"error": f"{request.method} {path}: not found; allowed: {allowed}"}
 
     def to_dict(self, last: int | None = None) -> dict[str, Any]:
-        """Return counts and the last requests for JSON; all requests by default."""
+        """Return counts and the last requests for JSON; all requests by default.
+
+        Args:
+            last: Number of requests. Default: all.
+        """
         records = self.records
         return {
             "attempts": records.attempts,
@@ -247,11 +274,19 @@ class Lab:
     # -- lifecycle ---------------------------------------------------------------------------------------
 
     def opened(self, connection: LabConnection) -> None:
-        """Register a new connection."""
+        """Register a new connection.
+
+        Args:
+            connection: The connection.
+        """
         self._connections.add(connection)
 
     def closed(self, connection: LabConnection) -> None:
-        """Unregister a closed connection."""
+        """Unregister a closed connection.
+
+        Args:
+            connection: The connection.
+        """
         self._connections.discard(connection)
 
     async def start(self) -> None:
@@ -260,7 +295,7 @@ class Lab:
         try:
             self._server = await loop.create_server(lambda: LabConnection(self), self.host, self.port, backlog=1024)
         except OSError as error:
-            raise ConfigError("port", self.port, f"a free port ({error.strerror or error})") from None
+            raise AddressUnavailable("port", self.host, self.port, error) from None
         self.port = self._server.sockets[0].getsockname()[1]
         self.started_at = self._selector.started_at = self.clock()
 

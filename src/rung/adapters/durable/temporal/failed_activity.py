@@ -19,7 +19,7 @@ from rung.core.domain.outcome import Outcome
 from rung.core.domain.recommendation import recommendation
 from rung.engine.durable.raised_as import delay_of
 from rung.engine.durable.workflow import failure_to_json
-from rung.engine.loop.run import SYSTEM_CLOCK
+from rung.engine.ports.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
-    from rung.engine.ports import Listener, ResultValidator, RungHandler
+    from rung.engine.ports.recovery import Listener, ResultValidator, RungHandler
 
 LIMIT: Final = timedelta(hours=1)  # of an attempt, unless the policy or the caller sets one
 _ONCE: Final = RetryPolicy(maximum_attempts=1)

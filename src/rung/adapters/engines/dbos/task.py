@@ -20,7 +20,7 @@ from sqlalchemy import exc as sql
 from rung.core.domain.errors import RungError
 from rung.engine.durable.registered_task import step_result, value_of
 from rung.engine.durable.task_recovery import attempt_in
-from rung.engine.durable.tasks import CURRENT_TASK
+from rung.engine.durable.task_steps import CURRENT_TASK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -29,7 +29,7 @@ _REFUSED: Final = re.compile(
 
 
 class SessionLog(Protocol):
-    """What is known of the sessions of one agent, durably."""
+    """Durable record of the sessions of one agent."""
 
     @property
     def is_first(self) -> bool:
@@ -98,11 +98,11 @@ class SessionCommand:
 
 
 class AgentSessions:
-    """Makes the commands of one run. `tell` gets a line about each session that is continued."""
+    """Makes the commands of one run. `report` gets a line about each session that is continued."""
 
-    def __init__(self, own: Sequence[OwnAgent] = (), tell: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(self, own: Sequence[OwnAgent] = (), report: Callable[[str], object] = lambda _: None) -> None:
         self._own = own
-        self._tell = tell
+        self._report = report
 
     def continued(self, command: Sequence[str], log: SessionLog | None) -> SessionCommand:
         """Return the command that continues the agent's session, or starts one if there is none to continue."""
@@ -116,7 +116,7 @@ class AgentSessions:
         if not session:
             return self.started(command, log)
         log.opened(call.program, session, continued=True)
-        self._tell(f"continues session {session} of {call.program}")
+        self._report(f"continues session {session} of {call.program}")
         return SessionCommand(
             words=call.resumed(session), call=call, session=session, prompt=_input(call, log.prompt())
         )

@@ -14,9 +14,9 @@ MAX_LINE_BYTES: Final = 1 << 20
 class SessionIdReader:
     """Searches the lines of standard output and standard error until one has an id, which it passes on once."""
 
-    def __init__(self, find: Callable[[str], str], found: Callable[[str], object]) -> None:
+    def __init__(self, find: Callable[[str], str], on_session: Callable[[str], object]) -> None:
         self._find = find
-        self._found = found
+        self._on_session = on_session
         self._rests = {"output": b"", "errors": b""}
         self._lock = threading.Lock()
         self._is_done = False
@@ -43,4 +43,4 @@ class SessionIdReader:
             if self._is_done:
                 return
             self._is_done = True
-        self._found(session)
+        self._on_session(session)
