@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
-def _own_journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def _own_journal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path_factory.mktemp("journal") / "journal.db"
-    before = os.environ.get("RUNG_JOURNAL")
-    os.environ["RUNG_JOURNAL"] = str(path)
-    yield path
-    if before is None:
-        del os.environ["RUNG_JOURNAL"]
-    else:
-        os.environ["RUNG_JOURNAL"] = before
+    monkeypatch.setenv("RUNG_JOURNAL", str(path))
+    return path
 
 
 @pytest.fixture(autouse=True)

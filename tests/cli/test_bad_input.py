@@ -91,7 +91,7 @@ def test_a_file_that_is_wrong(case: str, tmp_path: Path) -> None:
         assert word in line
 
 
-@pytest.mark.parametrize("command", [("ladder", "check"), ("ladder", "show"), ("policy", "check")])
+@pytest.mark.parametrize("command", [("ladder", "check"), ("ladder", "show"), ("policy", "check"), ("alerts", "check")])
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_every_command_that_reads_a_file(command: tuple[str, ...], as_json: tuple[str, ...], tmp_path: Path) -> None:
     """All commands reject an invalid or missing file in the same way."""

@@ -135,7 +135,7 @@ def test_nothing_to_name() -> None:
         os.close(there)
         os.close(here)
     assert bare.returncode == 2
-    assert "Nothing to classify" in bare.stderr
+    assert "nothing to classify" in bare.stderr
     assert told.returncode == 0
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import rung
-    from rung.engine.recover import RunPorts
+    from rung.engine.recovery_arguments import RunPorts
     from rung.store.journal.journal import Journal
 
 __all__ = ["memory_directory", "postgres_server", "postgres_url"]
@@ -95,7 +95,7 @@ class CommandScenario(Scenario):
         return outcome.ok
 
 
-@pytest.mark.parametrize("seeds", batches(50), ids=name_of)
+@pytest.mark.parametrize("seeds", batches(20), ids=name_of)
 def test_killed_at_any_write(memory_directory: Path, seeds: range) -> None:
     """The resumed run is given the same requests as an undisturbed one, and ends the same way."""
     with open_journal(memory_directory / "journal.db") as journal:

@@ -302,7 +302,7 @@ def test_an_incident_is_found_by_its_beginning(recorded: Recorded) -> None:
     assert whole in good("show", short)
     assert "it matches " in refused("show", whole[:4])
     assert "`rung log` prints the ids" in refused("show", "nothing")
-    assert "incident: ''" in refused("show", "")
+    assert "there is no incident ''" in refused("show", "")
 
 
 # -- journal --------------------------------------------------------------------------------------------

@@ -10,14 +10,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rung.cli.group import root
-from rung.cli.output import format_dollars, format_seconds, format_worst_case
+from rung.cli.output import format_seconds, format_worst_case
 from rung.cli.policy.ladder_diagram import draw
 from rung.cli.policy.policy import settings_text
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS, Action, Ladder
 from rung.core.policy.parser import parse_ladder, parse_policy
-from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, Policy, WorstCase, preset, worst_case
+from rung.core.policy.policy import Policy
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import ladder_table, policy_table
+from rung.core.policy.templates import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset
+from rung.core.policy.worst_case import WorstCase, worst_case
 from rung.wiring.files import load_policy
 
 if TYPE_CHECKING:

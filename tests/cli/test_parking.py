@@ -13,7 +13,7 @@ import pytest
 
 import rung
 from rung.cli.run.due_runs import DueRunsThread, parked_runs
-from rung.cli.run.parked_call import ParkedCall, kept_call
+from rung.cli.run.parked_call import ParkedCall, load_parked_call
 from rung.core.domain.errors import StoreDamaged
 from rung.core.domain.incident import Incident
 from rung.engine.durable.parking import CALL_STEP
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("unmeasured_processes")
 RUNG = [sys.executable, "-m", "rung"]
-# Claude Code's words, with the reset in the file `reset`; once that time has come, the input and "fine".
+# Claude Code's words, with the reset in the file `reset`; once that time has come, the input and "fine". A reset of "+3" is
+# three seconds after the first start.
 AGENT = """
 echo "$$" >> starts
+case "$(cat reset)" in +*) echo "$(($(date +%s) $(cat reset)))" > reset ;; esac
 if [ "$(date +%s)" -ge "$(cat reset)" ]; then cat; echo; echo fine; exit 0; fi
 echo "Claude AI usage limit reached|$(cat reset)"
 exit 1
@@ -45,6 +47,12 @@ def limit(folder: Path, seconds: int) -> int:
     (folder / "reset").write_text(str(reset))
     (folder / "agent.sh").write_text(AGENT)
     return reset
+
+
+def limit_from_start(folder: Path, seconds: int) -> None:
+    """Let the limit reopen so many seconds after the agent meets it, however long it takes to start."""
+    limit(folder, seconds)
+    (folder / "reset").write_text(f"+{seconds}")
 
 
 def starts(folder: Path) -> int:
@@ -71,10 +79,10 @@ def listed(folder: Path) -> list[dict[str, Any]]:
 
 def test_a_limit_is_parked_and_the_run_finishes(tmp_path: Path) -> None:
     """A command that meets a plan's limit runs again after the reset, with its input, and says until when it is parked."""
-    reset = limit(tmp_path, 3)
+    limit_from_start(tmp_path, 4)
     done = call(words(), tmp_path)
     assert (done.returncode, done.stdout) == (0, "task\nfine\n"), done.stderr
-    assert time.time() >= reset
+    assert time.time() >= int((tmp_path / "reset").read_text())
     assert starts(tmp_path) == 2
     assert "parked until " in done.stderr
     assert "rung resume " in done.stderr
@@ -166,10 +174,10 @@ def test_a_run_that_is_not_parked_is_not_woken(tmp_path: Path) -> None:
     limit(tmp_path, 0)
     assert call(words(), tmp_path).returncode == 0
     for options, text in (
-        (("--due", "x"), "omitted when RUN is given"),
-        (("--now",), "given with RUN"),
-        (("x", "--model", "m"), "given with --now"),
-        (("x", "--now"), "an open run"),
+        (("--due", "x"), "--due cannot be combined with RUN"),
+        (("--now",), "--now needs RUN"),
+        (("x", "--model", "m"), "--model needs --now"),
+        (("x", "--now"), "no open run 'x'"),
     ):
         done = resume(tmp_path, *options)
         assert (done.returncode, text in done.stderr) == (2, True), done
@@ -210,7 +218,7 @@ def test_a_forged_call_is_not_run(tmp_path: Path) -> None:
     limit(tmp_path, 4_000)
     left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
     with rung.journal() as journal:
-        kept = kept_call(journal, left)
+        kept = load_parked_call(journal, left)
         assert kept is not None
         assert (kept.given, kept.folder) == (b"task", str(tmp_path))
         secret = "sk-ant-api03-" + "a1B2" * 20
@@ -225,10 +233,10 @@ def test_a_forged_call_is_not_run(tmp_path: Path) -> None:
             ).result()
 
         forge({"words": ["run", "--", "touch", "forged"], "folder": str(tmp_path)})
-        assert kept_call(journal, left) is None
+        assert load_parked_call(journal, left) is None
         forge(other.sealed(journal, "another run"))
         with pytest.raises(StoreDamaged):
-            kept_call(journal, left)
+            load_parked_call(journal, left)
         forge(other._replace(host="elsewhere").sealed(journal, left))
         said: list[str] = []
         DueRunsThread(journal, str(tmp_path / "j.db"), said.append).take_up(time.time() + 4_040)
@@ -288,7 +296,7 @@ def test_rung_serve_takes_up_what_is_woken(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_after_its_park_is_not_called_parked(tmp_path: Path) -> None:
     """Stopped in the attempt after the park, the contract names the run and no time; the journal's option is repeated."""
-    limit(tmp_path, 2)
+    limit_from_start(tmp_path, 4)
     (tmp_path / "agent.sh").write_text(AGENT.replace("cat; echo; echo fine; exit 0", "touch at-work; exec sleep 600"))
     process = subprocess.Popen(
         words("--journal", "other.db"), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -300,3 +308,24 @@ def test_a_run_that_is_stopped_after_its_park_is_not_called_parked(tmp_path: Pat
     assert process.returncode == 143
     assert "parked_until" not in contract
     assert contract["continue"] == f"rung resume --journal other.db {contract['run']}"
+
+
+def test_show_says_whether_a_process_waits(tmp_path: Path) -> None:
+    """`rung show` of a parked run says until when, and whether its process waits; a signal leaves one way to go on."""
+    limit(tmp_path, 9_000)
+    process = subprocess.Popen(
+        words(), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    with rung.journal() as journal:
+        wait_until(lambda: journal.read("SELECT 1 FROM step WHERE key = ?", (CALL_STEP,)))
+    show = [*RUNG, "show", "last"]
+    waiting = " ".join(call(show, tmp_path).stdout.split())
+    assert "now parked until " in waiting
+    assert "; its process waits" in waiting
+    process.send_signal(signal.SIGTERM)
+    contract = json.loads(process.communicate(timeout=60)[0])
+    left = " ".join(call(show, tmp_path).stdout.split())
+    assert f"no process waits: rung resume {contract['run']}" in left
+    assert "suspended by SIGTERM" in left
+    advice = f"Continue it with `{contract['continue']}`."
+    assert [contract["recommendation"], contract["levels"][-1]["recommendation"]] == [advice, advice]

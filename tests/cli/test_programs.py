@@ -89,6 +89,10 @@ def test_a_pipeline(tmp_path: Path, lines: str, named: str) -> None:
     ("lines", "named"),
     [
         (PLAN.format(worker='["no-such-worker"]'), "no-such-worker"),
+        (
+            PLAN.format(worker=f'["{sys.executable}", "-m", "rung", "worker", "run", "--", "no-such-agent"]'),
+            "no-such-agent",
+        ),
         (PLAN.format(worker='["sh"]') + 'command = ["./no-own-worker"]\nworkdir = "."\n', "./no-own-worker"),
         (PLAN.format(worker='["sh"]\njudge = ["no-such-judge"]'), "no-such-judge"),
     ],

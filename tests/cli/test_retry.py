@@ -129,6 +129,78 @@ def test_what_cannot_be_run_again_says_why(tmp_path: Path) -> None:
     assert (refused.returncode, "no longer exists" in refused.stderr) == (4, True)
 
 
+PIPELINE = """
+[pipeline]
+name = "p"
+[policy]
+attempts = 1
+[[stage]]
+id = "plan"
+prompt = "plan it"
+command = ["sh", "-c", "echo ran >> planned; echo 'PASS|files:0'"]
+[[stage]]
+id = "build"
+prompt = "turn the widget, with the password=hunter2-hunter2"
+depends_on = ["plan"]
+command = ["sh", "agent.sh"]
+"""
+
+
+def failed_stage(folder: Path, *options: str, **env: str) -> str:
+    """Run a pipeline whose second stage fails; return the session of that stage."""
+    (folder / "pipe.toml").write_text(PIPELINE)
+    done = call("pipeline", "run", "pipe.toml", *options, **env)
+    assert done.returncode not in (0, 2), done.stderr
+    with rung.journal(folder / "j.db") as journal:
+        ((session,),) = journal.read("SELECT session FROM incident WHERE id LIKE '%/build'", ())
+    return str(session)
+
+
+@pytest.mark.parametrize("options", [(), ("--run-id", "p-7")])
+def test_a_stage_of_a_pipeline_is_tried_again(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The run is resumed with the stage's error in its prompt; a stage that has passed does not run again."""
+    session = failed_stage(tmp_path, *options)
+    again = call("retry", session)
+    assert again.returncode not in (0, 2), again.stderr
+    (tmp_path / "good").touch()
+    done = call("retry", session)
+    assert done.returncode == 0, done.stderr
+    given = (tmp_path / "given").read_text()
+    assert "the widget is upside down" in given
+    assert TASK in given
+    assert (tmp_path / "planned").read_text() == "ran\n"
+    with rung.journal(tmp_path / "j.db") as journal:
+        rows = journal.read("SELECT id, session, status FROM incident WHERE id LIKE '%/build%' ORDER BY id")
+    assert [(name.rpartition("/")[2], which) for name, which, _ in rows] == [
+        ("build", session), ("build~2", session), ("build~3", session),
+    ]  # fmt: skip
+    assert rows[-1][2] == "succeeded"
+
+
+def test_a_service_tries_a_stage_again(tmp_path: Path) -> None:
+    """With leave to run commands, a service resumes the pipeline; the incident it names is the stage's new run."""
+    session = failed_stage(tmp_path, "--run-id", "p-7")
+    (tmp_path / "good").touch()
+    with rung.journal() as journal:
+        runner = BackgroundCommands(journal, str(tmp_path / "j.db"))
+        retries = ManualRetries(journal, PolicyStore(journal, file_book()), Replayers(journal, runner=runner))
+        choice = RetryChoice("context")
+        name = retries.carry_out(retries.plan(session, choice, "ada"), choice)
+        assert name == "p-7/build~2"
+        rows = wait_until(lambda: journal.read("SELECT status FROM incident WHERE id = ? AND ended_at > 0", (name,)))
+    assert rows == [("succeeded",)]
+
+
+def test_a_stage_that_was_not_recorded_says_how_it_is_tried_again(tmp_path: Path) -> None:
+    """A stage is never sent to a model without its agent: the refusal names the command that resumes its run."""
+    session = failed_stage(tmp_path, "--run-id", "p-7", RUNG_RECORDING="off")
+    refused = call("retry", session, ANTHROPIC_API_KEY="sk-ant-of-the-service")
+    assert refused.returncode == 4
+    assert "rung pipeline run FILE --resume p-7" in refused.stderr
+    (tmp_path / "good").touch()
+    assert call("pipeline", "run", "pipe.toml", "--resume", "p-7").returncode == 0
+
+
 def test_wrong_usage() -> None:
     """No such session, a mode without what it needs, a variable that is not set: exit code 2, and which."""
     session = failed_run()

@@ -39,16 +39,18 @@ def loaded(*arguments: str) -> set[str]:
 
 
 def test_help_lists_every_command_and_loads_none() -> None:
-    """`rung --help` lists every command without importing one, nor Rich."""
+    """`rung --help`, `rung help` and `rung --version` import no command, nor Rich, asyncio or the events."""
     assert all(name in run("--help").stdout for name in COMMANDS)
-    modules = loaded("--help")
-    assert modules.isdisjoint(f"rung.cli.{module}" for module, _ in COMMANDS.values())
-    assert "rich" not in modules
+    for arguments in (["--help"], ["help"], ["--version"]):
+        modules = loaded(*arguments)
+        assert modules.isdisjoint(f"rung.cli.{module}" for module, _ in COMMANDS.values() if module != "help")
+        assert modules.isdisjoint({"rich", "asyncio", "apsw", "rung.core.domain.events"})
 
 
-def test_version() -> None:
-    """`rung --version` prints the version of the package, also as a module."""
-    assert run("--version").stdout == f"rung {rung.__version__}\n"
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(option: str) -> None:
+    """`rung --version` and `-V` print the version of the package, also as a module."""
+    assert run(option).stdout == f"rung {rung.__version__}\n"
 
 
 def test_json_commands_stay_light() -> None:
@@ -62,23 +64,59 @@ def test_json_commands_stay_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("clasify",), ("--nonsense",), ("classify", "--status", "abc"), ("ladder", "draw")]
+    ("arguments", "lines"),
+    [
+        (("rum",), ["rung: unknown command 'rum'; did you mean run or resume?", "See: rung help"]),
+        (("laddr",), ["rung: unknown command 'laddr'; did you mean ladder?", "See: rung help"]),
+        (
+            ("ladder", "shw"),
+            [
+                "rung: unknown command 'shw'; must be one of check, list, show; did you mean show?",
+                "See: rung help ladder",
+            ],
+        ),
+        (("--nonsense",), ["rung: unknown option '--nonsense'", "See: rung help"]),
+        (("log", "--limt", "3"), ["rung: unknown option '--limt'; did you mean --limit?", "See: rung help log"]),
+        (
+            ("classify", "--status", "abc"),
+            ["rung: --status: 'abc' is invalid; must be a whole number from 100 to 599", "See: rung help classify"],
+        ),
+        (
+            ("journal", "export", "evnts"),
+            [
+                "rung: WHAT: 'evnts' is invalid; must be one of attempts, incidents, events; did you mean events?",
+                "See: rung help journal export",
+            ],
+        ),
+        (("retry",), ["rung: SESSION is missing", "See: rung help retry"]),
+        (("completion",), ["rung: SHELL is missing; must be one of bash, zsh, fish", "See: rung help completion"]),
+        (("log", "--limit"), ["rung: --limit: its value is missing"]),
+        (
+            ("run", "ls", "-la"),
+            [
+                "rung: unknown option '-l'",
+                "Options of COMMAND itself follow `--`: rung run [OPTIONS] -- COMMAND …",
+                "See: rung help run",
+            ],
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_misuse_is_exit_2(arguments: tuple[str, ...]) -> None:
-    """A command, option or value that does not exist exits with code 2 and an error on stderr."""
+def test_wrong_use_has_one_style(arguments: tuple[str, ...], lines: list[str]) -> None:
+    """Wrong use exits with code 2; stderr says what is wrong, what is allowed, and where to read on."""
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "Error" in done.stderr
+    assert done.stderr.splitlines() == lines
 
 
-@pytest.mark.parametrize(("missing", "arguments"), [("click", ["--help"]), ("rich", ["ladder", "show", "task"])])
+@pytest.mark.parametrize(("missing", "arguments"), [("click", ["--help"]), ("rich", ["run", "--", "true"])])
 def test_without_the_extra(missing: str, arguments: list[str]) -> None:
     """Without click or Rich, one line names the package to install; exit code 2."""
     code = f"import sys; sys.modules[{missing!r}] = None\n" + LOADED.format(arguments=arguments)
     done = python(code)
     assert done.returncode == 2
-    line = f"rung: the command line needs {missing}: pip install 'rung[cli]'"
+    line = f"rung: the command line needs the package {missing}: pip install 'rung[cli]'"
     assert done.stderr.splitlines()[0] == line
 
 

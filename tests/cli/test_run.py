@@ -151,7 +151,7 @@ def test_an_attempt_is_ended_with_all_it_started(tmp_path: Path) -> None:
     """A command that times out is killed with its children."""
     pid = tmp_path / "pid"
     words = f"sleep 600 & echo $! > {pid}; wait"
-    done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "1", "--", "sh", "-c", words)
+    done = run("--policy", "call", "--retries", "0", "--attempt-seconds", "5", "--", "sh", "-c", words)
     assert done.returncode == 1
     assert json.loads(done.stdout)["errorType"] == "timeout"
     wait_until(lambda: not is_running(int(pid.read_text())))

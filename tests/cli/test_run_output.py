@@ -21,7 +21,7 @@ OVERLOADED = "echo 'API Error: 529 Overloaded' >&2; exit 1"
 def test_a_failed_run_keeps_its_output_and_steps() -> None:
     """The contract of a run that timed out has what the command wrote and the steps that it reported."""
     agent = "echo half of it; echo 'built the parser' >> $RUNG_STEPS; printf 'tested it' >> $RUNG_STEPS; sleep 600"
-    done = run("--no-journal", "--attempt-seconds", "1", "--max-attempts", "1", "--", "sh", "-c", agent)
+    done = run("--no-journal", "--attempt-seconds", "5", "--max-attempts", "1", "--", "sh", "-c", agent)
     contract = json.loads(done.stdout)
     assert (done.returncode, contract["output"]) == (3, "half of it\n")
     assert contract["completedSteps"] == ["built the parser", "tested it"]
@@ -132,7 +132,7 @@ def test_a_slow_death_is_waited_for(tmp_path: Path) -> None:
         "signal.signal(signal.SIGTERM, end)\n"
         "time.sleep(600)\n",
     )
-    done = run("--no-journal", "--attempt-seconds", "1.5", "--max-attempts", "2", "--", agent, cwd=tmp_path)
+    done = run("--no-journal", "--attempt-seconds", "6", "--max-attempts", "2", "--", agent, cwd=tmp_path)
     assert json.loads(done.stdout)["attempts"] == 2
     assert not (tmp_path / "running").exists()
     assert not (tmp_path / "beside").exists()

@@ -22,18 +22,19 @@ from rung.core.domain.level_record import level_records
 from rung.core.domain.request import Request
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
-from rung.core.policy.parser import POLICY_KEYS
-from rung.core.policy.policy import TEMPLATES, Confirm, Model, Sticky, preset
+from rung.core.policy.parser import FILE_KEYS, POLICY_KEYS
+from rung.core.policy.policy import Confirm, Model, Sticky
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS
 from rung.core.policy.serializer import policy_table
+from rung.core.policy.templates import TEMPLATES, preset
 from rung.engine.recover import recover_sync
 from rung.testing import FakeClock, HttpError, Script
 
 if TYPE_CHECKING:
     from rung.core.domain.outcome import Outcome
 
-NAMES = ["event", "hook", "level-record", "outcome", "partial", "pipeline-failure", "policy"]
+NAMES = ["alert", "doctor", "event", "hook", "level-record", "outcome", "partial", "pipeline-failure", "policy"]
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -125,6 +126,7 @@ def test_policies_fulfil_theirs(ladder: str, template: str) -> None:
 
 def test_the_policy_schema_knows_every_key() -> None:
     """The policy schema and the parser have the same keys and choices."""
+    assert set(schema("policy")["properties"]) == set(FILE_KEYS)
     defs = schema("policy")["$defs"]
     policy, ladder, rung = defs["policy"]["properties"], defs["ladder"]["properties"], defs["rung"]["properties"]
     assert set(policy) == set(POLICY_KEYS)

@@ -5,89 +5,46 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.domain import events as ev
-from rung.core.domain.skipped_rungs import describe_skips
 from rung.core.recovery.written_answer import WORDS_OPTION, written_answer
-from rung.core.text.event_text import describe_event
-from rung.core.text.printable import printable
+from rung.core.text.progress_line import MARKS, LadderInfo, ProgressLines
 from rung.engine.local_zone import local_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rung.core.domain import events as ev
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
-
-MARKS = {
-    "bad": ("✗", "red"),
-    "good": ("✓", "green"),
-    "next": ("↻", "yellow"),
-    "climb": ("↑", "cyan"),
-    "note": ("·", "dim"),
-    "end": ("■", "magenta"),
-}
 
 
 def listener(policy: Policy, *, as_json: bool, show: Callable[[str, str, str], object] | None = None) -> Any:
     """Return a listener that prints progress: JSON lines on stdout, or text on stderr."""
-    if as_json:
-        return _json_lines(policy)
-    print_line = show or _print_line
-    decided: ev.Decision | None = None  # the decision before this event: the incident is ahead of it
+    return JsonLines(policy) if as_json else ProgressPrinter(policy, show or _print_line)
 
-    def on_event(event: ev.Event, incident: Incident) -> None:
-        nonlocal decided
-        line = describe(event, incident, policy)
+
+class ProgressPrinter:
+    """Listener that shows a line of text for each event."""
+
+    replaces_log: Final = True
+
+    def __init__(self, policy: Policy, show: Callable[[str, str, str], object]) -> None:
+        self._ladder = ladder_info(policy)
+        self._show = show
+        self._lines = ProgressLines()
+
+    def __call__(self, event: ev.Event, incident: Incident, /) -> None:
+        """Show the line of an event, if it has one."""
+        line = self._lines.add(event, incident, self._ladder, local_zone())
         if line is not None:
-            mark, subject, text = line
-            print_line(mark, "probe" if _is_probe(event, decided) else subject, text)
-        if isinstance(event, ev.Decided):
-            decided = event.decision
-
-    return on_event
+            self._show(*line)
 
 
-def _is_probe(event: ev.Event, decided: ev.Decision | None) -> bool:
-    """Whether the event ends an attempt after a wait, which uses nothing of the budget of attempts."""
-    is_attempt = isinstance(event, ev.AttemptSucceeded) or (isinstance(event, ev.AttemptFailed) and event.made)
-    return is_attempt and isinstance(decided, ev.Repeat) and decided.until is not None
-
-
-def describe(event: ev.Event, incident: Incident, policy: Policy) -> tuple[str, str, str] | None:
-    """Return the mark, subject and text of an event; None for events that are not printed."""
-    if isinstance(event, _NOT_PRINTED) or (isinstance(event, ev.Decided) and isinstance(event.decision, ev.Finish)):
-        return None
-    ladder = policy.ladder
-    names = [rung.name for rung in ladder.rungs]
-    line = describe_event(event, names, incident.attempts, local_zone())  # a listener gets one attempt at a time
-    text = f"{incident.status}" if isinstance(event, ev.AttemptSucceeded) else line.text
-    if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Change | ev.HandOver):
-        text = f"level {ladder.level(event.decision.rung)}: {text}"
-    if isinstance(event, ev.Decided) and isinstance(event.decision, ev.Repeat) and event.decision.until is None:
-        text = f"{text}, {_next_attempt(event.decision, incident, policy)}"
-    if isinstance(event, ev.Decided):
-        skips = describe_skips(event.decision.skipped, names)
-        text = f"{text} ({printable(skips)})" if skips else text
-    return line.mark, line.subject, f"{text} ({line.time})" if line.time else text
-
-
-def _next_attempt(retry: ev.Repeat, incident: Incident, policy: Policy) -> str:
-    """Return the number of the attempt that a retry leads to, and of the last one before the ladder climbs."""
-    following = incident.attempts + 1
-    last = following + max(0, policy.ladder.rungs[retry.rung].tries - incident.retries.get(retry.rung, 0))
-    cap = policy.budget.attempts
-    return f"attempt {following} of {last if cap is None else min(last, cap + incident.probes)}"
-
-
-_NOT_PRINTED: Final = (
-    ev.Opened,
-    ev.Changed,
-    ev.Hinted,
-    ev.Learned,
-    ev.StepCompleted,
-    ev.AgentSessionOpened,
-    ev.CheckpointTaken,
-)
+def ladder_info(policy: Policy) -> LadderInfo:
+    """Return what lines say about the policy's ladder."""
+    rungs = policy.ladder.rungs
+    return LadderInfo(
+        [rung.name for rung in rungs], [rung.tries for rung in rungs], policy.ladder.level, policy.budget.attempts
+    )
 
 
 def _print_line(mark: str, subject: str, rest: str) -> None:
@@ -100,20 +57,24 @@ def _print_line(mark: str, subject: str, rest: str) -> None:
     console(stderr=True, max_width=None).print(line, soft_wrap=True)
 
 
-def _json_lines(policy: Policy) -> Callable[[ev.Event, Incident], None]:
-    """Return a listener that prints each event, and the level record that it leads to, as JSON lines."""
-    from rung.core.domain.event_codec import to_json
-    from rung.core.domain.level_record import LevelRecorder
+class JsonLines:
+    """Listener that prints each event, and the level record that it leads to, as JSON lines."""
 
-    recorder = LevelRecorder(policy.ladder)
+    replaces_log: Final = True
 
-    def on_event(event: ev.Event, incident: Incident) -> None:
+    def __init__(self, policy: Policy) -> None:
+        from rung.core.domain.level_record import LevelRecorder
+
+        self._recorder = LevelRecorder(policy.ladder)
+
+    def __call__(self, event: ev.Event, incident: Incident, /) -> None:
+        """Print an event."""
+        from rung.core.domain.event_codec import to_json
+
         print_json_line(to_json(event))
-        record = recorder.add(event, incident)
+        record = self._recorder.add(event, incident)
         if record is not None:
             print_json_line({"name": "level", **record})
-
-    return on_event
 
 
 def print_json_line(value: object) -> None:

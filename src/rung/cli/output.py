@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rung.cli.terminal import MAX_WIDTH
+from rung.core.domain.dollars import format_dollars
 from rung.core.text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rung.core.policy.policy import WorstCase
+    from rung.core.policy.worst_case import WorstCase
 
 MINUTE: Final = 60
 HOUR: Final = 3600
@@ -37,11 +38,6 @@ def format_seconds(amount: float | None) -> str:
         if amount and amount % unit == 0:
             return f"{amount / unit:g} {name}"
     return f"{amount:g} s"
-
-
-def format_dollars(amount: float) -> str:
-    """Return an amount of money with as many digits as it needs."""
-    return f"${amount:.2f}" if amount >= 1 or round(amount, 2) == amount else f"${amount:.6f}".rstrip("0")
 
 
 def pluralize(number: int, one: str, many: str = "") -> str:

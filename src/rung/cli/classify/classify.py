@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.output import format_seconds, json_option, print_json, print_row
 from rung.core.classify import learned
 from rung.core.classify.classifier import classify, rules
@@ -20,14 +21,25 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Evidence, Failure
 
 
-@click.command(short_help="Classify a failure.")
+@click.command(
+    epilog=epilogue(
+        examples=(
+            'rung classify "Error: 429 Too Many Requests"',
+            "rung classify --status 529 overloaded",
+            "make test 2>&1 | rung classify --exit-code 2 --json",
+            "rung classify --jsonl errors.jsonl > names.jsonl",
+        )
+    )
+)
 @click.argument("text", required=False)
 @click.option("--status", type=click.IntRange(100, 599), metavar="N", help="HTTP status.")
 @click.option("--header", "headers", multiple=True, metavar="K:V", help="Response header. May be repeated.")
 @click.option("--code", default="", metavar="C", help="Provider's error code or stop reason.")
 @click.option("--exception", "exceptions", multiple=True, metavar="NAME", help="Exception class. May be repeated.")
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of a process.")
-@click.option("--provider", default="", metavar="NAME", help="Provider: anthropic, openai, …")
+@click.option(
+    "--provider", default="", metavar="NAME", help="Provider, such as anthropic or openai (default: unknown)."
+)
 @click.option("--rules", "rules_file", metavar="FILE", help="Policy file whose [[rules]] are used as well.")
 @click.option("--jsonl", is_flag=True, help="Read one JSON error per line, from a file (TEXT) or a pipe.")
 @json_option
@@ -42,13 +54,7 @@ def command(
     """Classify a failure: its kind and error type, whether a retry can help, and the rule that matched.
 
     TEXT is the error's text; without it, or with "-", it is read from a pipe.
-
-    \b
-    rung classify "Error: 429 Too Many Requests"
-    rung classify --status 529 --header retry-after:20 overloaded
-    make test 2>&1 | rung classify --exit-code 2 --json
-    rung classify --jsonl errors.jsonl > names.jsonl
-    """  # noqa: D301  # \b makes click keep the line breaks
+    """
     if rules_file is not None:
         from rung.wiring.files import load_rules
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import IO, Any, Final
 
-from rung.cli.group import UsageError
+from rung.cli.usage import UsageError
 from rung.core.classify.classifier import classify
 from rung.core.classify.error_types import failure_type
 

@@ -12,13 +12,16 @@ import click
 
 from rung.cli.classify.detect_behaviour import behaviour
 from rung.cli.classify.trajectories import answer_lines, steps_of
-from rung.cli.group import UsageError
-from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.command_group import CommandGroup
+from rung.cli.help_text import epilogue
+from rung.cli.journal.option import existing_journal, journal_option, project_option
+from rung.cli.numbers import SECONDS
+from rung.cli.usage import UsageError
 from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.session_monitor import SessionMonitor
 
 
-@click.group(short_help="Detect loops, stalls, bad behaviour and bad outputs.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Detect loops, stalls, bad behaviour and bad outputs in what an agent did."""
 
@@ -26,7 +29,11 @@ def command() -> None:
 command.add_command(behaviour)
 
 
-@command.command("loops", short_help="Find loops in trajectories.")
+@command.command(
+    "loops",
+    epilog=epilogue(examples=("rung detect loops --jsonl sessions.jsonl",)),
+    short_help="Find loops in trajectories.",
+)
 @click.argument("file", required=False)
 @click.option("--jsonl", is_flag=True, help="Read one trajectory per line, print one answer per line.")
 @click.option("--policy", "policy_file", metavar="FILE", help="Use the [loops] table of a policy file.")
@@ -74,21 +81,27 @@ def _check_trajectory(row: dict[str, Any], where: str, settings: LoopSettings, *
     return {**answer, "findings": found} if every else answer
 
 
-@command.command("stalls", short_help="Find tasks that take longer than usual.")
+@command.command(
+    "stalls",
+    epilog=epilogue(examples=("rung detect stalls --silence 600",)),
+    short_help="Find tasks that take longer than usual.",
+)
 @journal_option
-@click.option("--project", help="Only this project.")
+@project_option
 @click.option(
     "--silence",
-    type=float,
+    type=SECONDS,
     default=300.0,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds without an event after which a task is silent.",
 )
 @click.option(
     "--factor",
-    type=float,
+    type=SECONDS,
     default=2.0,
     show_default=True,
+    metavar="N",
     help="Multiple of the 95th percentile of such tasks' durations.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
@@ -109,7 +122,9 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
     sys.exit(1 if found else 0)
 
 
-@command.command("output", short_help="Check an answer.")
+@command.command(
+    "output", epilog=epilogue(examples=("rung detect output --expect-json answer.txt",)), short_help="Check an answer."
+)
 @click.argument("file", required=False)
 @click.option("--expect-json", is_flag=True, help="The answer must be JSON.")
 @click.option("--section", "sections", multiple=True, help="Heading or key that the answer must have. May be repeated.")

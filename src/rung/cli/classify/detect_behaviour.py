@@ -7,13 +7,18 @@ from typing import Any
 import click
 
 from rung.cli.classify.trajectories import answer_lines, steps_of
-from rung.cli.group import UsageError
+from rung.cli.help_text import epilogue
+from rung.cli.usage import UsageError
 
 
-@click.command("behaviour", short_help="Find violated constraints and unsupported claims.")
+@click.command(
+    "behaviour",
+    short_help="Find violated constraints and unsupported claims.",
+    epilog=epilogue(examples=("rung detect behaviour --jsonl sessions.jsonl",)),
+)
 @click.argument("file", required=False)
 @click.option("--jsonl", is_flag=True, help="Read one trajectory per line, print one answer per line.")
-@click.option("--root", default="", help="Directory that relative paths of the task mean.")
+@click.option("--root", default="", metavar="DIR", help="Directory that relative paths of the task mean.")
 def behaviour(file: str | None, root: str, *, jsonl: bool) -> None:
     """Find what loops do not show: violated constraints, claims against the evidence, answers beside the task.
 

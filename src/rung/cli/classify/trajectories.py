@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from rung.cli.group import UsageError
+from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError
 from rung.detectors.step import step_from
 

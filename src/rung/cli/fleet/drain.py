@@ -10,7 +10,10 @@ import click
 
 from rung.cli.exit_codes import TRY_LATER
 from rung.cli.fleet.option import fleet_journal
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import journal_option
+from rung.cli.numbers import SECONDS
+from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,13 +25,11 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 0.2
 
 
-@click.command(short_help="Let executors finish what they have, and exit.")
+@click.command(epilog=epilogue(examples=("rung fleet drain --host worker-3 --wait 600",)))
 @click.argument("executor", required=False)
 @click.option("--all", "everybody", is_flag=True, help="Drain all executors.")
 @click.option("--host", metavar="HOST", help="Drain the executors of a host.")
-@click.option(
-    "--wait", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Wait until they have left, at most so long."
-)
+@click.option("--wait", "seconds", type=SECONDS, metavar="SECONDS", help="Wait until they have left, at most so long.")
 @journal_option
 def command(
     *, executor: str | None, everybody: bool, host: str | None, seconds: float | None, journal_at: str | None
@@ -41,7 +42,7 @@ def command(
     Exit codes: 0 ordered, and with --wait all have left; 2 wrong usage; 75 some have not left in time.
     """
     if sum((executor is not None, everybody, host is not None)) != 1:
-        raise ConfigError("EXECUTOR", executor, "one executor, or --all, or --host HOST, and only one of them")
+        raise UsageError("give one executor, or --all, or --host HOST, and only one of them")
     with fleet_journal(journal_at) as journal:
         from rung.store.fleet.executors import drain, executors
 
@@ -71,7 +72,7 @@ def _chosen(listed: list[Executor], name: str | None, host: str | None) -> list[
     found = [each for each in alive if name and each.id.startswith(name)]
     if len(found) != 1:
         fits = ", ".join(each.id for each in found or alive) or "none is live"
-        raise ConfigError("EXECUTOR", name, f"the id of one live executor, or its beginning: {fits}")
+        raise UsageError(f"EXECUTOR {name!r} must be the id of one live executor, or its beginning: {fits}")
     return found
 
 

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rung.cli.exit_codes import TRY_LATER
+from rung.cli.help_text import epilogue
 from rung.core.domain.errors import ConfigError, StoreUnavailable
 
 if TYPE_CHECKING:
     from rung.store.fleet.prepare import PreparedFleet
 
 
-@click.command(short_help="Prepare a PostgreSQL database for a fleet.")
+@click.command(
+    epilog=epilogue(examples=("rung fleet init --url postgresql://owner@db/rung \\", "  --role rung_worker"))
+)
 @click.option("--url", metavar="URL", help="Database, as its owner (default: `[fleet] url`, or the journal).")
 @click.option(
     "--engine",

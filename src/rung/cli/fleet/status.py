@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rung.cli.fleet.option import fleet_journal
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import journal_option
+from rung.cli.numbers import refresh_option
 from rung.cli.output import json_option, print_json
 from rung.cli.terminal import MAX_WIDTH
 
@@ -21,16 +23,9 @@ if TYPE_CHECKING:
 REFRESH_SECONDS: Final = 2.0
 
 
-@click.command(short_help="Show executors, runs, leases, queues and versions.")
+@click.command(epilog=epilogue(examples=("rung fleet status --watch",)))
 @click.option("--watch", is_flag=True, help="Refresh it until Ctrl-C.")
-@click.option(
-    "--interval",
-    "every",
-    type=click.FloatRange(0.1, 3_600),
-    default=REFRESH_SECONDS,
-    show_default=True,
-    help="Seconds between two refreshes.",
-)
+@refresh_option(REFRESH_SECONDS)
 @journal_option
 @json_option
 def command(*, watch: bool, every: float, journal_at: str | None, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from rung.core.text.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-NO_FLEET: Final = "no executors: start one with `rung fleet worker --import MODULE`, `rung gateway` or `rung serve`"
+NO_FLEET: Final = "no executors; start one: rung fleet worker --import MODULE"
 SHORT_ID: Final = 8
 _RIGHT: Final = frozenset(
     {"pid", "beat", "runs", "requests", "open", "waiting", "lag", "oldest", "expires", "used", "in slices", "holders"}

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.journal.resume import import_task_module
+from rung.cli.numbers import COUNT, SOME_SECONDS
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.executor_health import beat_interval
+from rung.engine.log_switch import LOG_SWITCH
 from rung.store.fleet.executors import ExecutorRole, new_executor
 from rung.wiring.engine_load import EngineLoad
 from rung.wiring.engines import ENGINES, fleet_settings, make_engine
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from rung.wiring.engines import FleetSettings
 
 
-@click.command(short_help="Run submitted tasks until told to stop.")
+@click.command(epilog=epilogue(examples=("rung fleet worker --import my_tasks",)))
 @click.option(
     "--import",
     "modules",
@@ -50,15 +53,16 @@ if TYPE_CHECKING:
 @click.option("--namespace", metavar="NAME", help="Namespace of the Temporal server.")
 @click.option(
     "--lease",
-    type=float,
+    type=SOME_SECONDS,
     metavar="SECONDS",
     help="Silence after which others take over the runs of this worker (default: 30).",
 )
 @click.option(
     "--concurrency",
-    type=click.IntRange(1),
+    type=COUNT,
     default=8,
     show_default=True,
+    metavar="N",
     help="Runs at the same time; of dbos and temporal, for each task.",
 )
 def command(
@@ -76,6 +80,7 @@ def command(
     """
     own = {"engine": engine_name, "url": url, "namespace": namespace, "lease": lease}
     settings = fleet_settings(**{key: value for key, value in own.items() if value is not None})
+    LOG_SWITCH.is_on = True  # tasks are programs of the user, whose recoveries nothing else shows
     sys.path.insert(0, "")
     for module in modules:
         import_task_module(module)

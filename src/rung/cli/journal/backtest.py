@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.journal.option import existing_journal, journal_option, parse_time
+from rung.cli.complete_names import complete_ladder
+from rung.cli.help_text import epilogue
+from rung.cli.journal.option import existing_journal, journal_option, project_option, since_option
 from rung.cli.output import json_option, paragraph, pluralize, print_json, print_row
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.text.units import format_dollars, format_duration, format_time
@@ -30,21 +33,21 @@ class BacktestRow(NamedTuple):
     counterfactual: Counterfactual
 
 
-@click.command(short_help="Try another policy on recorded incidents.")
+@click.command(
+    epilog=epilogue(
+        examples=("rung backtest --policy mine.toml --since 30d", "rung backtest --suggest > suggested.toml")
+    )
+)
 @click.option(
     "--policy",
     "policy_name",
+    shell_complete=complete_ladder,
     metavar="FILE|LADDER",
     help="Policy file or ladder to try. With --suggest: the one to change (default: the ladder of most incidents).",
 )
 @click.option("--suggest", is_flag=True, help="Suggest a policy from the outcomes of the rungs in the journal.")
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="WHEN",
-    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
-)
-@click.option("--project", help="Only this project.")
+@since_option
+@project_option
 @click.option(
     "--limit", "-n", default=20, show_default=True, help="Number of differing incidents to print; 0 prints none."
 )
@@ -116,13 +119,13 @@ def _suggest(
 def _policy_picker(name: str) -> Callable[[str], Policy]:
     """Return a function from project to policy: a preset for all, or what the file says."""
     from rung.core.domain.errors import ConfigError
-    from rung.core.policy.policy import preset
     from rung.core.policy.presets import LADDERS
+    from rung.core.policy.templates import preset
 
     if name in LADDERS:
         policy = preset(name)
         return lambda _: policy
-    if not (Path(name).suffix or Path(name).exists()):
+    if not (Path(name).suffix or os.path.exists(name)):  # noqa: PTH110  # Path.exists raises for a long name
         allowed = "a policy file, or one of " + ", ".join(LADDERS)
         raise ConfigError("policy", name, allowed + suggest_names(name, LADDERS))
     from rung.wiring.files import load_policy

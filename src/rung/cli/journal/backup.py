@@ -6,11 +6,16 @@ from pathlib import Path
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.core.text.units import format_bytes
 
 
-@click.command("backup", short_help="Copy the journal to a new file.")
+@click.command(
+    "backup",
+    short_help="Copy the journal to a new file.",
+    epilog=epilogue(examples=("rung journal backup journal-2026-11-17.db",)),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @journal_option
 def backup(file: Path, *, journal_at: str | None) -> None:

@@ -9,9 +9,18 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
+from rung.cli.command_group import CommandGroup
+from rung.cli.help_text import epilogue
 from rung.cli.journal.backup import backup
-from rung.cli.journal.option import existing_journal, journal_option, parse_time
-from rung.cli.output import json_option, pluralize, print_json
+from rung.cli.journal.option import (
+    existing_journal,
+    journal_option,
+    parse_time,
+    project_option,
+    since_option,
+    until_option,
+)
+from rung.cli.output import json_option, paragraph, pluralize, print_json
 from rung.core.text.units import format_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB)?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
 
 
-@click.group(short_help="Locate, check, back up, export and prune the journal.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Locate, check, back up, export, prune and rebuild the journal."""
 
@@ -31,7 +40,7 @@ def command() -> None:
 command.add_command(backup)
 
 
-@command.command("where")
+@command.command("where", epilog=epilogue(examples=("rung journal where",)))
 @journal_option
 @json_option
 def where(*, journal_at: str | None, as_json: bool) -> None:
@@ -48,7 +57,9 @@ def where(*, journal_at: str | None, as_json: bool) -> None:
     click.secho(f"chosen by {chosen_by}{'' if there else '; it does not exist yet'}", dim=True, err=True)
 
 
-@command.command("check", short_help="Check the journal's integrity.")
+@command.command(
+    "check", short_help="Check the journal's integrity.", epilog=epilogue(examples=("rung journal check",))
+)
 @journal_option
 @json_option
 def check(*, journal_at: str | None, as_json: bool) -> None:
@@ -74,7 +85,7 @@ def check(*, journal_at: str | None, as_json: bool) -> None:
         click.echo(f"{at}  {format_bytes(amount)}")
         for what, ok, seen in findings:
             mark = click.style("ok ", fg="green") if ok else click.style("BAD", fg="red", bold=True)
-            click.echo(f"  {mark}  {what:<10}{seen}")
+            click.echo(f"  {mark}  {what:<10}{paragraph(seen, indent=17)[17:]}")
         if any(lost):
             click.echo(f"Never written: {lost.successful_calls} successful calls, {lost.writes} other writes.")
         if not good:
@@ -82,7 +93,7 @@ def check(*, journal_at: str | None, as_json: bool) -> None:
     sys.exit(0 if good else 1)
 
 
-@command.command("vacuum")
+@command.command("vacuum", epilog=epilogue(examples=("rung journal vacuum",)))
 @journal_option
 def vacuum(*, journal_at: str | None) -> None:
     """Return the space of deleted events to the file system."""
@@ -93,20 +104,21 @@ def vacuum(*, journal_at: str | None) -> None:
     click.echo(f"{format_bytes(before)} before, {format_bytes(after)} now")
 
 
-@command.command("export", short_help="Export as CSV, JSON lines or Parquet.")
+@command.command(
+    "export",
+    short_help="Export as CSV, JSON lines or Parquet.",
+    epilog=epilogue(
+        examples=("rung journal export events -o events.jsonl", "rung journal export --since 7d -o attempts.csv")
+    ),
+)
 @click.argument("what", type=click.Choice(EXPORT_SUBJECTS), default="attempts")
 @click.option(
     "--format", "form", type=click.Choice(EXPORT_FORMATS), help="Format (default: by the file name's ending, else csv)."
 )
 @click.option("--out", "-o", default="-", metavar="FILE", help="Output file; - is standard output.  [default: -]")
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="WHEN",
-    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
-)
-@click.option("--until", callback=parse_time, metavar="WHEN", help="End of the time range.")
-@click.option("--project", help="Only this project.")
+@since_option
+@until_option
+@project_option
 @journal_option
 def export(
     what: str, *, form: str | None, out: str, since: float | None, until: float | None, project: str | None,
@@ -116,8 +128,7 @@ def export(
     from rung.store.journal import export as ex
     from rung.store.queries.reports_sql import ReportFilter
 
-    ending = out.rpartition(".")[2].lower()
-    chosen = ex.ExportFormat(form or (ending if ending in EXPORT_FORMATS else "csv"))
+    chosen = ex.ExportFormat(form or _format_by_name(out))
     if out == "-" and chosen is ex.ExportFormat.PARQUET and sys.stdout.isatty():
         raise click.UsageError("Parquet is binary: name a file with --out")
     with existing_journal(journal_at) as journal, _open_output(out) as file:
@@ -128,7 +139,7 @@ def export(
         click.echo(f"{pluralize(rows, 'row')} of {what} in {out}", err=True)
 
 
-@command.command("rebuild")
+@command.command("rebuild", epilog=epilogue(examples=("rung journal rebuild",)))
 @click.option("--forget-pruned", is_flag=True, help="Rebuild even if the counts of pruned incidents are lost.")
 @journal_option
 def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
@@ -146,14 +157,14 @@ def rebuild(*, forget_pruned: bool, journal_at: str | None) -> None:
     click.echo(f"rebuilt from {pluralize(events, 'event')}")
 
 
-@command.command("prune")
+@command.command("prune", epilog=epilogue(examples=("rung journal prune --older-than 90d --max-size 500MB",)))
 @click.option(
     "--older-than", callback=parse_time, metavar="AGE", help="Delete closed incidents unchanged for this long: 90d."
 )
 @click.option(
     "--max-size", metavar="SIZE", help="Delete the oldest closed incidents until the journal is this small: 500MB."
 )
-@click.option("--project", help="Only this project.")
+@project_option
 @click.option(
     "--vacuum/--no-vacuum",
     "shrink",
@@ -188,6 +199,19 @@ def prune(
         click.echo("The rest cannot be pruned: open incidents, counts, other projects.", err=True)
 
 
+def _format_by_name(out: str) -> str:
+    """Return the format that a file name's ending says; csv for standard output and for a name without an ending."""
+    from pathlib import Path
+
+    from rung.core.domain.errors import ConfigError
+
+    ending = Path(out).suffix.lower().removeprefix(".")
+    if ending and ending not in EXPORT_FORMATS:
+        endings = ", ".join(f".{one}" for one in EXPORT_FORMATS)
+        raise ConfigError("--out", out, f"a name that ends in one of {endings}, or given with --format")
+    return ending or "csv"
+
+
 def _parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -209,9 +233,11 @@ def _open_output(out: str) -> Iterator[IO[bytes]]:
     import os
     from pathlib import Path
 
-    from rung.core.domain.errors import StoreError
+    from rung.core.domain.errors import ConfigError, StoreError
 
     path = Path(out)
+    if not path.name or os.path.isdir(path):  # noqa: PTH112  # is_dir raises for a long name
+        raise ConfigError("--out", out, "a file, or - for standard output")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rung.cli.journal.option import existing_journal, journal_option
+from rung.cli.complete_names import complete_kind
+from rung.cli.help_text import epilogue
+from rung.cli.journal.option import existing_journal, journal_option, project_option
 from rung.cli.output import json_option
 from rung.core.text.units import format_time
 
@@ -24,11 +26,16 @@ MAX_CACHED_LADDERS: Final = 10_000  # incidents
 MARK_COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
 
 
-@click.command()
+@click.command(epilog=epilogue(examples=("rung log -n 20", "rung log -f --kind rate_limit")))
 @click.option("-f", "--follow", is_flag=True, help="Follow: print new events until Ctrl-C.")
-@click.option("--kind", help="Only incidents with a failure of this kind.")
-@click.option("--project", help="Only this project.")
-@click.option("--session", help="Only this session.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    shell_complete=complete_kind,
+    help="Only incidents with a failure of this kind (default: all).",
+)
+@project_option
+@click.option("--session", metavar="ID", help="Only this session (default: all).")
 @click.option("--limit", "-n", default=50, show_default=True, help="Number of latest events to print; 0 prints none.")
 @journal_option
 @json_option
@@ -78,8 +85,8 @@ def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:
     """Return a function that prints an event as a line, cut to the terminal's width, under a heading per day."""
     import shutil
 
-    from rung.cli.event_printer import MARKS
     from rung.core.text.event_text import describe_json
+    from rung.core.text.progress_line import MARKS
     from rung.store.read_models.event_body import shown_event
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,21 +1,18 @@
-"""Options shared by the commands that read the journal: its location, and times."""
+"""Options shared by the commands that read the journal: its location, a project, and times."""
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
+from rung.core.text.when import ALLOWED, parse_when
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rung.store.journal.journal import Journal
-
-UNIT_SECONDS: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 journal_option = click.option(
     "--journal",
@@ -23,6 +20,8 @@ journal_option = click.option(
     metavar="PATH|URL",
     help="Journal to read (default: RUNG_JOURNAL, `journal` in ./rung.toml, or your data directory).",
 )
+
+project_option = click.option("--project", metavar="NAME", help="Only this project (default: all).")
 
 
 @contextmanager
@@ -39,18 +38,22 @@ def existing_journal(journal_at: str | None) -> Iterator[Journal]:
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Parse a time: an age (7d, 12h, 30m), or a date with or without a time of day, in UTC."""
+    """Parse a time: an age (7d, 12h, 30m), a date with or without a time of day, in UTC, or Unix seconds."""
     if value is None:
         return None
-    ago = _AGE.fullmatch(value.strip())
-    if ago:
-        return now() - float(ago[1]) * UNIT_SECONDS[ago[2]]
     try:
-        when = datetime.fromisoformat(value.strip())
+        return parse_when(value, now())
     except ValueError:
-        allowed = "an age (30m, 12h, 7d, 2w) or a date (2026-11-01)"
-        raise click.BadParameter(f"{value!r} is invalid; must be {allowed}", ctx, param) from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        raise click.BadParameter(f"{value!r} is invalid; must be {ALLOWED}", ctx, param) from None
+
+
+since_option = click.option(
+    "--since",
+    callback=parse_time,
+    metavar="WHEN",
+    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
+)
+until_option = click.option("--until", callback=parse_time, metavar="WHEN", help="End of the time range.")
 
 
 def now() -> float:

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from rung.cli.journal.option import existing_journal, journal_option, now, parse_time
+from rung.cli.complete_names import complete_kind, complete_model
+from rung.cli.help_text import epilogue
+from rung.cli.journal.option import (
+    existing_journal,
+    journal_option,
+    now,
+    project_option,
+    since_option,
+    until_option,
+)
+from rung.cli.numbers import COUNT
 from rung.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -30,44 +40,42 @@ class Report(NamedTuple):
     trend: Mapping[str, Sequence[TrendPoint]] = {}
 
 
-@click.command()
+@click.command(
+    epilog=epilogue(
+        table=(
+            "overview  totals, frequent failures, best rungs (default)",
+            "failures  failures and attempts, by kind or --by",
+            "success   the four success figures",
+            "recovery  outcomes by kind; time to recovery by rung",
+            "rungs     recoveries and cost by rung, prompt and model",
+            "messages  most frequent error messages, with examples",
+            "models    failures, latency and cost by model",
+            "latency   duration of attempts by model: p50, p95, p99",
+            "spirals   sessions that repeat the same failure",
+        ),
+        examples=("rung report", "rung report failures --by model --since 7d", "rung report rungs --csv > rungs.csv"),
+    )
+)
 @click.argument("name", default="overview", metavar="[NAME]")
 @click.option(
     "--by",
     type=click.Choice(AXES),
     help="Group `failures` by this; prompt: the recovery prompt, pattern: the start of the caller's prompt.  [default: kind]",
 )
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="WHEN",
-    help="Start of the time range: 7d, 12h, or a date such as 2026-11-01 (UTC).",
-)
-@click.option("--until", callback=parse_time, metavar="WHEN", help="End of the time range.")
-@click.option("--project", help="Only this project.")
-@click.option("--model", help="Only this model.")
-@click.option("--kind", help="Only this kind of failure.")
-@click.option("--session", help="Only this session.")
-@click.option("--limit", "-n", type=click.IntRange(1), help="Maximum number of rows.")
+@since_option
+@until_option
+@project_option
+@click.option("--model", metavar="NAME", shell_complete=complete_model, help="Only this model (default: all).")
+@click.option("--kind", metavar="KIND", shell_complete=complete_kind, help="Only this kind of failure (default: all).")
+@click.option("--session", metavar="ID", help="Only this session (default: all).")
+@click.option("--limit", "-n", type=COUNT, metavar="N", help="Maximum number of rows (default: 20).")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV.")
 @journal_option
 @json_option
 def command(
     name: str, *, by: str | None, limit: int | None, as_csv: bool, journal_at: str | None, as_json: bool, **filters: Any
 ) -> None:
-    """Report what fails, how often, and which rungs fix it.
-
-    \b
-    NAME  overview   totals, most frequent failures, best rungs (default)
-          failures   failures and attempts, by kind or --by
-          success    the four success figures, with their denominators
-          recovery   outcomes by kind; time to recovery by rung
-          rungs      recoveries and cost by rung, prompt and model
-          messages   most frequent error messages, with examples
-          models     failures, latency and cost by model
-          latency    duration of attempts by model: p50, p95, p99
-          spirals    sessions that repeat the same failure
-    """  # noqa: D301  # \b makes click keep the line breaks
+    """Report what fails, how often, and which rungs fix it. NAME is one of the reports below."""
     from rung.store.queries.reports_sql import GroupBy, ReportFilter
 
     if name not in REPORTS:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.complete_names import complete_model
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, print_json
 from rung.cli.run.named_run import TASK, command_to_type, take_up
-from rung.cli.run.parked_call import kept_call, replace_process
+from rung.cli.run.parked_call import load_parked_call, replace_process
+from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError, StoreError
 from rung.core.text.moments import format_moment, format_span, rfc3339
 from rung.wiring.journals import absolute_path
@@ -25,7 +28,9 @@ STOPPED: Final = "waits for its command"
 PARKED: Final = "parked"
 
 
-@click.command(short_help="Resume runs that a crash interrupted.")
+@click.command(
+    epilog=epilogue(examples=("rung resume --list", "rung resume --import my_tasks", "rung resume job-1 --now"))
+)
 @click.argument("run", required=False)
 @click.option(
     "--import", "modules", multiple=True, metavar="MODULE", help="Module that registers the tasks. May be repeated."
@@ -33,7 +38,7 @@ PARKED: Final = "parked"
 @click.option("--list", "only_list", is_flag=True, help="List open runs without resuming them.")
 @click.option("--due", is_flag=True, help="Take up every parked run whose limit has reopened, and wait for their ends.")
 @click.option("--now", "wake", is_flag=True, help="Wake RUN, which is parked, before its limit reopens.")
-@click.option("--model", metavar="NAME", help="With --now: go on with this model.")
+@click.option("--model", metavar="NAME", shell_complete=complete_model, help="With --now: go on with this model.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command that continues RUN, without running it.")
 @journal_option
 @json_option
@@ -71,10 +76,10 @@ def command(
     with existing_journal(journal_at) as store:
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
-            raise ConfigError("RUN", run, "an open run (see rung resume --list)")
+            raise UsageError(f"there is no open run {run!r} (see `rung resume --list`)")
         if run is not None:
             _begin(store, run, model or "", wake=wake, takes_up=takes_up)
-        call = kept_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
+        call = load_parked_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
         for open_run in open_runs if call is None else ():
             rows.append(_resumed(store, open_run, only_list=only_list, is_named=takes_up))
             if not as_json and not (takes_up and "command" in rows[-1]):
@@ -108,21 +113,23 @@ def _record_restart(store: Journal, run: str) -> None:
 
 def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None) -> None:
     if due and run is not None:
-        raise ConfigError("--due", True, "omitted when RUN is given")
+        raise UsageError("--due cannot be combined with RUN")
     if wake and run is None:
-        raise ConfigError("--now", True, "given with RUN")
+        raise UsageError("--now needs RUN, the parked run to wake")
     if model is not None and not wake:
-        raise ConfigError("--model", model, "given with --now")
+        raise UsageError("--model needs --now")
 
 
 def _wake(store: Journal, run: str, model: str) -> None:
     """Order a parked run to go on at once."""
     from rung.core.domain.incident import Incident
     from rung.core.recovery.interventions import Intervention, InterventionType
+    from rung.store.orders import order_recovery
 
     if Incident.of(store.events(run)).parked_until is None:
-        raise ConfigError("RUN", run, "a parked run")
-    store.runs.send(f"order/{run}", Intervention(InterventionType.RETRY, "rung resume", model)._asdict())
+        raise UsageError(f"run {run!r} is not parked: only a parked run can be woken")
+    if not order_recovery(store, run, Intervention(InterventionType.RETRY, "rung resume", model), time.time()):
+        raise UsageError(f"run {run!r} has ended: only a parked run can be woken")
 
 
 def _take_up_due(journal_at: str | None, *, as_json: bool) -> int:
@@ -198,8 +205,9 @@ def import_task_module(module: str) -> None:
     """Import a module that registers tasks."""
     try:
         import_module(module)
-    except ModuleNotFoundError as error:
-        raise ConfigError("--import", module, f"a module that can be imported from here ({error})") from None
+    except Exception as error:  # noqa: BLE001  # the module is the user's, and may raise anything
+        why = f"{type(error).__name__}: {error}"
+        raise ConfigError("--import", module, f"a module that can be imported from here ({why})") from None
 
 
 def _state(run: OpenRunRow, tasks: dict[str, Any]) -> str:

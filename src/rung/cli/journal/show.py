@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import existing_journal, journal_option
 from rung.cli.output import json_option, paragraph, pluralize, print_json, print_row
 from rung.core.text.units import format_dollars, format_duration, format_percent, format_time
@@ -23,7 +25,7 @@ MAX_LISTED_IDS: Final = 5
 MARK_COLOURS: Final = {"bad": "red", "good": "green", "next": "yellow", "climb": "cyan", "note": None, "end": "magenta"}
 
 
-@click.command()
+@click.command(epilog=epilogue(examples=("rung show last", "rung show last --json")))
 @click.argument("incident", metavar="INCIDENT")
 @journal_option
 @json_option
@@ -42,6 +44,7 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
         seen_before = failure_count(journal, record["project"], record["fingerprint"])
         seen = seen_before._asdict() if seen_before is not None else None
         cache_share = session_usage(journal, record["session"]).cache_share if record["session"] else None
+        state = _open_state(journal, record, journal_at) if record["status"] == "open" else ""
     if as_json:
         levels = _levels(record, bodies)
         found = {"incident": record, "seen": seen, "cache_share": cache_share, "levels": levels, "events": bodies}
@@ -49,7 +52,27 @@ def command(incident: str, *, journal_at: str | None, as_json: bool) -> None:
         return
     _print_heading(record, bodies[0] if bodies else {}, cache_share)
     _print_timeline(bodies, numbers)
-    _print_ending(record, bodies, seen)
+    _print_ending(record, bodies, seen, state)
+
+
+def _open_state(journal: Journal, record: dict[str, Any], journal_at: str | None) -> str:
+    """Return what an open incident waits for: until when it is parked, and whether a process waits to take it up."""
+    from rung.cli.journal.option import now
+    from rung.core.domain.incident import Incident
+    from rung.core.text.moments import format_moment, format_span
+
+    last = f"last event at {format_time(record['touched_at'])} UTC"
+    until = Incident.of(journal.events(record["id"])).parked_until
+    if until is None:
+        return f"open, {last}"
+    left = until - now()
+    when = f"in {format_span(left)}" if left > 0 else "which has passed"
+    parked = f"parked until {format_moment(until, now())}, {when}"
+    run = next((run for run in journal.runs.open_runs() if run.id == record["id"]), None)
+    if run is None:  # kept by no process but its own, of which the journal knows nothing
+        return f"{parked}; {last}"
+    words = ["rung", "resume", *(() if journal_at is None else ("--journal", journal_at)), record["id"]]
+    return f"{parked}; " + ("its process waits" if run.owned else f"no process waits: {shlex.join(words)}")
 
 
 def _levels(record: dict[str, Any], bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -67,19 +90,18 @@ def _levels(record: dict[str, Any], bodies: list[dict[str, Any]]) -> list[dict[s
 
 def find_incident(journal: Journal, name: str) -> dict[str, Any]:
     """Return the row of the incident whose id has this prefix."""
-    from rung.core.domain.errors import ConfigError
+    from rung.cli.usage import UsageError
     from rung.store.queries.incidents import incidents_named, last_incident
 
     rows = last_incident(journal) if name == LATEST else incidents_named(journal, name, MAX_LISTED_IDS + 1)
     if len(rows) == 1:
         return rows[0]
-    allowed = "the id of an incident, or a prefix of it (`rung log` prints the ids)"
     if rows:
         names = ", ".join(str(row["id"]) for row in rows[:MAX_LISTED_IDS]) + (
             " …" if len(rows) > MAX_LISTED_IDS else ""
         )
-        allowed = f"a unique prefix; it matches {names}"
-    raise ConfigError("incident", name, allowed)
+        raise UsageError(f"{name!r} is not the id of one incident; it matches {names}")
+    raise UsageError(f"there is no incident {name!r}; give an id or a prefix of it (`rung log` prints the ids)")
 
 
 def _print_heading(record: dict[str, Any], opened_by: dict[str, Any], cache_share: float | None) -> None:
@@ -133,7 +155,7 @@ def _print_timeline(bodies: list[dict[str, Any]], numbers: dict[int, int]) -> No
 
 
 def _print_event(stamp: str, event: EventText) -> None:
-    from rung.cli.event_printer import MARKS
+    from rung.core.text.progress_line import MARKS
 
     edge = TIME_WIDTH + 2 + SUBJECT_WIDTH
     body = paragraph(event.text, indent=edge)[edge:]
@@ -147,16 +169,18 @@ def _print_event(stamp: str, event: EventText) -> None:
         click.secho(paragraph(line, indent=edge, hang=2), dim=True)
 
 
-def _print_ending(record: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None) -> None:
+def _print_ending(
+    record: dict[str, Any], bodies: list[dict[str, Any]], seen: dict[str, Any] | None, open_state: str
+) -> None:
     from rung.core.domain.recommendation import recommendation
 
     click.echo()
     if record["status"] == "open":
-        print_row("now", f"open, last event at {format_time(record['touched_at'])} UTC", LABEL_WIDTH)
+        print_row("now", open_state, LABEL_WIDTH)
     else:
         print_row("ended", f"{record['status']}{': ' + record['reason'] if record['reason'] else ''}", LABEL_WIDTH)
     if record["status"] in {"partial", "blocked", "failed"}:
-        print_row("advice", recommendation(_last_failure(bodies)), LABEL_WIDTH)
+        print_row("advice", recommendation(_last_failure(bodies), record["reason"] or ""), LABEL_WIDTH)
     if seen is not None:
         since = f"since {format_time(seen['first_at'], to='minutes')}"
         print_row(

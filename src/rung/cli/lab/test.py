@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.lab.subject import Subject
+from rung.cli.numbers import COUNT, SOME_SECONDS
 from rung.cli.output import json_option, pluralize, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
@@ -23,18 +25,25 @@ if TYPE_CHECKING:
     from rung.testing.provider import Lab
     from rung.testing.provider.fault_report import FaultReport, FaultRun
 
-EPILOG = """\b
-  rung lab test -- python my_agent.py
-  rung lab test --fault cut:after=10 --fault overloaded --repeat 2 -- my-agent --print "say something"
-  rung lab test --reset "rm -f ran.txt" --check 'test "$(cat ran.txt)" = one' -- my-agent "write one to ran.txt"
-
-\b
-survived  complete answer, as without the fault
-told      no answer, reported as an error, and no retry could have helped
-unmet     the fault did not occur: it needs a stream, or tools
-failed    no answer, reported as an error, although a retry would have helped
-hung      killed after --max-seconds
-wrong     exit code 0, but the answer is wrong or incomplete"""
+EPILOG = epilogue(
+    "Result of each fault:",
+    table=(
+        "survived  complete answer, as without the fault",
+        "told      an error was reported; no retry could help",
+        "unmet     the fault needs a stream, or tools",
+        "failed    an error was reported; a retry could help",
+        "hung      killed after --max-seconds",
+        "wrong     exit code 0, but the answer is wrong",
+    ),
+    examples=(
+        "rung lab test -- python my_agent.py",
+        "rung lab test --fault cut:after=10 --repeat 2 \\",
+        '  -- my-agent --print "say something"',
+        'rung lab test --reset "rm -f out" \\',
+        "  --check 'test \"$(cat out)\" = one' \\",
+        '  -- my-agent "write one to out"',
+    ),
+)
 COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hung": "red", "wrong": "red"}
 
 
@@ -50,17 +59,19 @@ COLOURS: Final = {"survived": "green", "told": "green", "failed": "yellow", "hun
 @click.option(
     "--repeat",
     "times",
-    type=click.IntRange(1),
+    type=COUNT,
     default=1,
     show_default=True,
+    metavar="N",
     help="How often a fault occurs in one run.",
 )
 @click.option(
     "--max-seconds",
     "seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=SOME_SECONDS,
     default=60.0,
     show_default=True,
+    metavar="SECONDS",
     help="Time limit of one run, in seconds.",
 )
 @click.option(

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.complete_names import complete_kind
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, paragraph, print_json, print_row
+from rung.cli.usage import UsageError
 from rung.core.classify import learned
 from rung.core.classify.classifier import rules
 from rung.core.classify.rule_index import describe_conditions
-from rung.core.domain.errors import ConfigError
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.settings_schema import suggest_names
 from rung.core.policy.presets import LADDERS
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from rung.core.domain.ladder import Ladder
 
 
-@click.command(short_help="Explain a kind, a rule or a session's failure.")
-@click.argument("name", metavar="[KIND|RULE|SESSION]", required=False)
+@click.command(epilog=epilogue(examples=("rung explain rate_limit", "rung explain http-429", "rung explain SESSION")))
+@click.argument("name", metavar="[KIND|RULE|SESSION]", required=False, shell_complete=complete_kind)
 @journal_option
 @json_option
 def command(name: str | None, *, journal_at: str | None, as_json: bool) -> None:
@@ -79,11 +81,11 @@ def _find(name: str) -> tuple[Kind | None, ClassifyRule | None]:
     return kind, next((rule for rule in rules() if rule.id == key.replace("_", "-")), None)
 
 
-def _unknown_name(name: str) -> ConfigError:
+def _unknown_name(name: str) -> UsageError:
     """Return the error about a name that is nothing of all that can be explained."""
-    allowed = "a kind, a rule or the id of a session with a failure (`rung explain` lists the kinds)"
-    return ConfigError(
-        "name", name, allowed + suggest_names(name.strip().lower(), [*Kind, *(rule.id for rule in rules())])
+    near = suggest_names(name.strip().lower(), [*Kind, *(rule.id for rule in rules())])
+    return UsageError(
+        f"{name!r} is not a kind, a rule or the id of a session with a failure (`rung explain` lists the kinds){near}"
     )
 
 

@@ -11,10 +11,11 @@ from rung.cli.output import paragraph, print_json, print_row
 from rung.core.domain.errors import RungError
 
 if TYPE_CHECKING:
+    from rung.cli.usage import UsageError
     from rung.core.recovery.root_cause import RootCause
 
 
-def explain_session(name: str, journal_at: str | None, unknown: RungError, *, as_json: bool) -> None:
+def explain_session(name: str, journal_at: str | None, unknown: UsageError, *, as_json: bool) -> None:
     """Print the root cause of a session; raise `unknown` if the journal has no session of this name with a failure."""
     from rung.wiring.session_causes import session_root_cause
 

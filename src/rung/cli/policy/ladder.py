@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rung.cli.output import format_worst_case, json_option, pluralize, print_json
+from rung.cli.command_group import CommandGroup
+from rung.cli.complete_names import complete_ladder
+from rung.cli.help_text import epilogue
+from rung.cli.output import format_worst_case, json_option, paragraph, pluralize, print_json
 from rung.cli.terminal import console
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.ladder import WAITING_ACTIONS
 from rung.core.domain.settings_schema import suggest_names
-from rung.core.policy.policy import preset, worst_case
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.serializer import ladder_table, worst_case_table
+from rung.core.policy.templates import preset
+from rung.core.policy.worst_case import worst_case
 
 if TYPE_CHECKING:
     from rung.core.policy.policy import Policy
 
 
-@click.group(short_help="List, draw and check ladders.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List, draw and check ladders."""
 
 
-@command.command("list")
+@command.command("list", epilog=epilogue(examples=("rung ladder list",)))
 @json_option
 def list_(*, as_json: bool) -> None:
     """List the built-in ladders."""
@@ -34,12 +39,12 @@ def list_(*, as_json: bool) -> None:
         return
     for ladder in LADDERS.values():
         steps = " → ".join(f"{rung.name} ({rung.tries})" if rung.tries > 1 else rung.name for rung in ladder.rungs)
-        click.echo(f"{click.style(f'{ladder.name:<10}', bold=True)}{ladder.about}")
-        click.echo(f"{'':<10}{click.style(steps, dim=True)}")
+        click.echo(click.style(f"{ladder.name:<10}", bold=True) + paragraph(ladder.about, indent=10)[10:])
+        click.secho(paragraph(steps, indent=10), dim=True)
 
 
-@command.command("show")
-@click.argument("ladder", metavar="NAME|FILE")
+@command.command("show", epilog=epilogue(examples=("rung ladder show task", "rung ladder show rung.toml")))
+@click.argument("ladder", metavar="NAME|FILE", shell_complete=complete_ladder)
 @json_option
 def show(ladder: str, *, as_json: bool) -> None:
     """Draw a ladder, the highest rung on top.
@@ -58,7 +63,9 @@ def show(ladder: str, *, as_json: bool) -> None:
     screen.print(f"\nWorst case: {format_worst_case(worst_case(policy))}.", style="dim")
 
 
-@command.command("check", short_help="Check the ladder of a policy file.")
+@command.command(
+    "check", epilog=epilogue(examples=("rung ladder check rung.toml",)), short_help="Check the ladder of a policy file."
+)
 @click.argument("file", metavar="FILE")
 @json_option
 def check(file: str, *, as_json: bool) -> None:
@@ -85,7 +92,7 @@ def _load_policy(name: str) -> Policy:
     """Return the policy of a built-in ladder or of a file."""
     if name in LADDERS:
         return preset(name)
-    if not (Path(name).suffix or Path(name).exists()):
+    if not (Path(name).suffix or os.path.exists(name)):  # noqa: PTH110  # Path.exists raises for a long name
         allowed = "one of " + ", ".join(LADDERS) + ", or a policy file"
         raise ConfigError("ladder", name, allowed + suggest_names(name, LADDERS))
     from rung.wiring.files import load_policy

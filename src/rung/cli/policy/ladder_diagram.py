@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from rung.cli.output import format_dollars, format_seconds, pluralize
+from rung.cli.output import format_seconds, pluralize
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 COLOURS: Final = ("green", "cyan", "yellow", "magenta", "red")
 LABEL_WIDTH: Final = 8
-MIN_TEXT_WIDTH: Final = 28
+MIN_TEXT_WIDTH: Final = 26  # columns beside the drawing: a terminal of 60 has them
 
 
 class DiagramGlyphs(NamedTuple):
@@ -49,7 +50,13 @@ def draw(ladder: Ladder, width: int, *, plain: bool = False) -> list[Text]:
         colour = COLOURS[round(index / max(1, len(ladder.rungs) - 1) * (len(COLOURS) - 1))]
         start = Text(f"  {ladder.level(index):>{number}}  ", "bold")
         start.append(glyphs.left + f" {rung.name} ".center(inner, glyphs.bar) + glyphs.right, f"bold {colour}")
-        lines.append(start.append("  ").append(_limits(rung, glyphs), "bold"))
+        limits = _limits(rung, glyphs)
+        if len(start) + 2 + len(limits) <= width:
+            lines.append(start.append("  ").append(limits, "bold"))
+        else:
+            first, *more = wrap(limits, room, break_on_hyphens=False)
+            lines.append(start.append("  ").append(first, "bold"))
+            lines += [rails.copy().append("  ").append(row, "bold") for row in more]
         lines += [rails.copy().append("  ").append_text(line) for line in _details(ladder, index, room)]
         lines.append(rails.copy())
     feet = glyphs.ground * 3 + glyphs.foot + glyphs.ground * inner + glyphs.foot + glyphs.ground * 3

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.command_group import CommandGroup
+from rung.cli.complete_names import complete_ladder, complete_template
+from rung.cli.help_text import epilogue
 from rung.cli.output import (
-    format_dollars,
     format_seconds,
     format_worst_case,
     json_option,
@@ -16,9 +18,11 @@ from rung.cli.output import (
     print_json,
     print_row,
 )
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.failures import Kind
-from rung.core.policy.policy import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset, worst_case
 from rung.core.policy.serializer import policy_table, worst_case_table
+from rung.core.policy.templates import TEMPLATE_DESCRIPTIONS, TEMPLATES, preset
+from rung.core.policy.worst_case import worst_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,14 +34,22 @@ if TYPE_CHECKING:
 LABEL_WIDTH: Final = 18
 
 
-@click.group(short_help="Show and check policies.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Show and check policies, with the worst case they allow."""
 
 
-@command.command("show")
-@click.argument("ladder", default="task")
-@click.option("--template", "-t", default="default", metavar="T", help="One of " + ", ".join(TEMPLATES) + ".")
+@command.command("show", epilog=epilogue(examples=("rung policy show task --template unattended",)))
+@click.argument("ladder", default="task", shell_complete=complete_ladder)
+@click.option(
+    "--template",
+    "-t",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=complete_template,
+    help=f"Template: {', '.join(TEMPLATES)}.",
+)
 @json_option
 def show(ladder: str, template: str, *, as_json: bool) -> None:
     """Show the policy of a LADDER (default: task) under a template."""
@@ -51,7 +63,7 @@ def show(ladder: str, template: str, *, as_json: bool) -> None:
     _print_worst_case(policy)
 
 
-@command.command("templates")
+@command.command("templates", epilog=epilogue(examples=("rung policy templates",)))
 @json_option
 def templates(*, as_json: bool) -> None:
     """List the templates, and what each sets on the task ladder."""
@@ -68,7 +80,7 @@ def templates(*, as_json: bool) -> None:
         _print_settings({key: value for key, value in texts[name].items() if key != "name"})
 
 
-@command.command("check", short_help="Check a policy file.")
+@command.command("check", epilog=epilogue(examples=("rung policy check rung.toml",)), short_help="Check a policy file.")
 @click.argument("file", metavar="FILE")
 @json_option
 def check(file: str, *, as_json: bool) -> None:
@@ -120,6 +132,7 @@ def settings_text(policy: Policy) -> dict[str, str]:
     """Return every setting of a policy as text, by key."""
     backoff, budget = policy.backoff, policy.budget
     cap = "no cap" if budget.attempts is None else pluralize(budget.attempts, "attempt")
+    cap += " (probes of a failing service not counted: patience)" if policy.patience and budget.attempts else ""
     money = "any cost" if budget.dollars is None else format_dollars(budget.dollars)
     pauses = (
         f"{format_seconds(backoff.base)}, times {backoff.multiplier:g} each time, at most {format_seconds(backoff.cap)}"

@@ -7,13 +7,15 @@ import json
 import click
 
 from rung import schemas
+from rung.cli.complete_names import complete_schema
+from rung.cli.help_text import epilogue
 from rung.cli.output import json_option, paragraph, print_json
 from rung.core.domain.errors import ConfigError
 from rung.core.domain.settings_schema import suggest_names
 
 
-@click.command(short_help="Print a JSON Schema.")
-@click.argument("name", required=False)
+@click.command(epilog=epilogue(examples=("rung schema", "rung schema outcome > outcome.json")))
+@click.argument("name", required=False, shell_complete=complete_schema)
 @json_option
 def command(name: str | None, *, as_json: bool) -> None:
     """Print the JSON Schema NAME; without NAME, list all schemas."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rung.cli.output import format_seconds, pluralize
 from rung.core.domain.ladder import WAITING_ACTIONS, Action
-from rung.core.policy.policy import longest_wait, preset
+from rung.core.policy.templates import preset
+from rung.core.policy.worst_case import longest_wait
 from rung.core.recovery.stream_rules import for_streams
 from rung.detectors.session_policy import session_policy
 
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 def policies_of_ways_in(file: SettingsFile) -> dict[str, Policy]:
     """Return the policy of each way in. Pipelines and crews do not read the file's `[policy]`."""
-    from rung.gateway.settings import with_gateway_defaults
+    from rung.gateway.settings import settings_from, with_gateway_defaults
 
-    book = file.book()
+    book, table = file.book(), file.table
+    if "gateway" in table:
+        with file.errors():
+            settings_from(table["gateway"], book, loops=table.get("loops"), recording=table.get("recording"))
     return {
         "library": book.default,
         "run": book.default,

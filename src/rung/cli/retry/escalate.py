@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from rung.cli.complete_names import complete_model
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, print_json
 from rung.cli.retry.option import (
@@ -18,9 +20,16 @@ from rung.cli.retry.option import (
 )
 
 
-@click.command(short_help="Switch a session to a more capable model.")
+@click.command(epilog=epilogue(examples=("rung escalate SESSION", "rung escalate SESSION --to opus --yes")))
 @click.argument("session")
-@click.option("--to", "to_model", metavar="MODEL", default="", help="Model to use (default: the policy's next one).")
+@click.option(
+    "--to",
+    "to_model",
+    metavar="MODEL",
+    default="",
+    shell_complete=complete_model,
+    help="Model to use (default: the policy's next one).",
+)
 @yes_option
 @journal_option
 @service_option
@@ -45,13 +54,14 @@ def command(session: str, to_model: str, **options: Any) -> None:
 
 
 def _by_journal(session: str, to_model: str, options: dict[str, Any]) -> dict[str, Any]:
-    from rung.cli.retry.local_actions import local_actions, user
+    from rung.cli.audit import account
+    from rung.cli.retry.local_actions import local_actions
 
     with local_actions(options["journal_at"]) as actions:
         planned = actions.escalations.plan(session, to_model)
         found = planned.quote.fields()
         _ask(session, found, options)
-        actions.escalations.carry_out(planned, user())
+        actions.escalations.carry_out(planned, account())
     return found
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from rung.cli.group import UsageError
 from rung.cli.journal.option import existing_journal
 from rung.cli.retry.option import USAGE_STATUSES, refuse
 from rung.cli.run.recorded_command import ForegroundCommand
+from rung.cli.usage import UsageError
 from rung.service.api_problem import ApiProblem
 from rung.service.escalation import ManualEscalations
 from rung.service.manual_retry import ManualRetries
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LocalActions(NamedTuple):
-    """What a person can do with the sessions of a journal, and the command that a retry runs here."""
+    """Actions of a person on the sessions of a journal, and the command that a retry runs here."""
 
     journal: Journal
     retries: ManualRetries
@@ -49,11 +48,3 @@ def local_actions(journal_at: str | None) -> Iterator[LocalActions]:
             if problem.status in USAGE_STATUSES:
                 raise UsageError(problem.detail) from None
             refuse(problem.detail, problem.field)
-
-
-def user() -> str:
-    """Return the name of the account that acts, for the audit trail."""
-    try:
-        return f"{getpass.getuser()} (rung)"
-    except (KeyError, OSError):  # an account without a name
-        return "rung"

@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from rung.cli.output import format_dollars, print_json
+from rung.cli.output import print_json
+from rung.core.domain.dollars import format_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.complete_names import complete_model
+from rung.cli.help_text import epilogue
 from rung.cli.journal.option import journal_option
 from rung.cli.output import json_option, print_json
 from rung.cli.retry.option import (
@@ -30,14 +32,20 @@ _POLL_SECONDS: Final = 0.3
 _MODES: Final = ("context", "plain", "model", "prompt")
 
 
-@click.command(short_help="Retry a session that failed, with its error as context.")
+@click.command(epilog=epilogue(examples=("rung retry SESSION", "rung retry SESSION --mode model --model opus")))
 @click.argument("session")
 @click.option(
     "--mode",
     type=click.Choice(_MODES),
     help="With the error as context (default), unchanged, on --model, or with --prompt.",
 )
-@click.option("--model", metavar="NAME", default="", help="Model to retry on.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    default="",
+    shell_complete=complete_model,
+    help="Model to retry on (default: that of the session).",
+)
 @click.option("--prompt", metavar="TEXT", default="", help="Prompt in place of the error context.")
 @click.option("--api-key-env", metavar="NAME", help="Variable with a key, where the client used its own.")
 @yes_option
@@ -46,11 +54,12 @@ _MODES: Final = ("context", "plain", "model", "prompt")
 @token_option
 @json_option
 def command(session: str, **options: Any) -> None:
-    """Make the failed call of SESSION again: of a program, of the gateway, or of `rung run`.
+    """Make the failed call of SESSION again: of a program, of the gateway, of `rung run`, of a pipeline's stage, or of a coding agent.
 
     A recovery that still waits continues at once. A call of the gateway is made by the running gateway, with its own key. A
     command of `rung run` runs again in its directory, in this terminal, and decides the exit code; it must be one of this
-    account on this machine. A model that costs more is estimated first and must be confirmed.
+    account on this machine. A stage of a pipeline is tried again by resuming its run; a coding agent with hooks
+    continues its own session. A model that costs more is estimated first and must be confirmed.
 
     Exit codes: 0 succeeded, or ordered, 1 failed again, 2 wrong usage or no such session, 4 nothing was done: it cannot be
     retried (the reason is printed), a budget forbids it, or the estimate was not confirmed.
@@ -76,22 +85,27 @@ def _choice(options: dict[str, Any]) -> RetryChoice:
 
 
 def _by_journal(session: str, choice: RetryChoice, options: dict[str, Any]) -> int:
-    from rung.cli.retry.local_actions import local_actions, user
+    from rung.cli.audit import account
+    from rung.cli.retry.local_actions import local_actions
     from rung.cli.run.parked_call import RETRY_VARIABLE, replace_process
+    from rung.service.incident_status import order_note
     from rung.wiring.journals import absolute_path
 
     with local_actions(options["journal_at"]) as actions:
-        planned = actions.retries.plan(session, choice, user())
+        planned = actions.retries.plan(session, choice, account())
         is_open = planned.incident.status is None
         if not is_open:
             actions.retries.replayers.check(planned.incident, choice)
         found = planned.quote.fields()
         _ask(session, found, options, must_confirm=planned.must_confirm)
         name = actions.retries.carry_out(planned, choice)
+        is_open = name == planned.incident.id  # it may have ended meanwhile
         if actions.command.call is None:
-            how = "ordered" if is_open else "replayed"
-            result = None if is_open else _wait_for(actions, name)
-            return _report(session, {**found, "how": how, "incident": name}, result, options)
+            if is_open:
+                note = order_note(planned.incident, planned.events, time.time())
+                return _report(session, {**found, "how": "ordered", "incident": name, "note": note}, None, options)
+            result = _wait_for(actions, name)
+            return _report(session, {**found, "how": "replayed", "incident": name}, result, options)
     call = actions.command.call
     if not options["as_json"]:
         replace_process(call, name, absolute_path(options["journal_at"]), RETRY_VARIABLE)
@@ -160,7 +174,7 @@ def _report(session: str, found: dict[str, Any], result: dict[str, Any] | None, 
         print_json({"session": session, **found, "ok": None if result is None else result["ok"],
                     "result": None if result is None else result["text"]})  # fmt: skip
     elif result is None:
-        click.echo(f"The recovery {found['incident']} retries as soon as its current attempt ends.")
+        click.echo(f"{found['incident']}: {found['note']}.")
     else:
         click.echo(result["text"])
         click.echo(f"rung: {found['incident']} {'succeeded' if result['ok'] else 'failed'}", err=True)

@@ -8,8 +8,8 @@ import urllib.request
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from rung.cli.group import UsageError
 from rung.cli.retry.option import NOT_FOUND, USAGE_STATUSES, refuse
+from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError
 
 _TIMEOUT_SECONDS: Final = 60.0
@@ -27,7 +27,7 @@ class ServiceClient(NamedTuple):
         if not url.startswith(("http://", "https://")):
             raise ConfigError("--service", url, "an address such as http://127.0.0.1:8642")
         if not token:
-            raise ConfigError("--token", None, "given with --service, or RUNG_TOKEN set (see rung token)")
+            raise UsageError("--service needs a token: give --token, or set RUNG_TOKEN (see `rung help token`)")
         return cls(url.rstrip("/"), token)
 
     def session(self, session: str, action: str, body: dict[str, Any]) -> dict[str, Any]:

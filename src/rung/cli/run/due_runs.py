@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.cli.exit_codes import TRY_LATER
 from rung.cli.run.park_options import EXIT
-from rung.cli.run.parked_call import kept_call
+from rung.cli.run.parked_call import load_parked_call
 from rung.core.domain.errors import RungError
 from rung.core.domain.incident import Incident
 from rung.engine.durable.parking import CALL_STEP
@@ -71,7 +71,7 @@ def start_due(
         if not run.is_due:
             continue
         try:
-            call = kept_call(journal, run.id)
+            call = load_parked_call(journal, run.id)
             if call is None or call.words in seen:
                 continue
             call.require_runnable()

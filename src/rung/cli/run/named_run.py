@@ -16,7 +16,7 @@ from rung.core.domain.errors import ConfigError, RunOwnedElsewhere
 from rung.core.domain.events import Cancelled, Status
 from rung.core.domain.incident import Incident
 from rung.core.domain.outcome import SUCCESS_STATUSES
-from rung.engine.durable.recovery import SESSION_STEP
+from rung.engine.durable.attempt_replay import SESSION_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

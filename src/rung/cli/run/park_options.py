@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.numbers import SECONDS
 from rung.core.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ OFF: Final = "off"
 
 def park_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--park` and `--park-max` to a command."""
-    command = click.option(
-        "--park-max", type=click.FloatRange(min=0), metavar="SECONDS", help="Longest time parked, in seconds."
-    )(command)
+    command = click.option("--park-max", type=SECONDS, metavar="SECONDS", help="Longest time parked, in seconds.")(
+        command
+    )
     return click.option(
         "--park",
         type=click.Choice((WAIT, EXIT, OFF)),
@@ -35,7 +36,7 @@ def policy_with_park(policy: Policy, options: Mapping[str, Any], *, has_journal:
 
     Without a journal nobody can see or wake a parked run, and it ends with its process: there it is parked if somebody sees it.
     """
-    from rung.core.policy.policy import PARK_SECONDS
+    from rung.core.policy.templates import PARK_SECONDS
 
     mode, longest = options["park"], options["park_max"]
     if mode == EXIT and not has_journal:

@@ -12,12 +12,13 @@ import os
 import socket
 import sys
 import tempfile
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from rung.core.domain.errors import ConfigError
 from rung.engine.durable.parking import CALL_STEP
+from rung.store.recorded_calls import command_table
 from rung.store.sealing import PREFIX
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ParkedCall(NamedTuple):
 
     def to_table(self) -> dict[str, Any]:
         """Return the call as a JSON object."""
-        return {**self._asdict(), "given": b2a_base64(self.given, newline=False).decode()}
+        return command_table(*self)
 
     def sealed(self, journal: Journal, run: str) -> dict[str, str]:
         """Return the call as it is kept in the journal."""
@@ -86,7 +87,7 @@ class ParkedCall(NamedTuple):
         return file
 
 
-def kept_call(journal: Journal, run: str) -> ParkedCall | None:
+def load_parked_call(journal: Journal, run: str) -> ParkedCall | None:
     """Return the call of a parked run; None if none was kept. Raises SealedElsewhere if another account has sealed it."""
     step = journal.runs.step(run, CALL_STEP)
     if not isinstance(step, dict) or not str(step.get("sealed", "")).startswith(PREFIX):
@@ -106,7 +107,7 @@ def replace_process(call: ParkedCall, run: str, journal_at: str, variable: str =
     os.execve(sys.executable, call.command(), environment)  # noqa: S606  # the user's own command
 
 
-def taken_up(options: Mapping[str, Any], *, has_own_id: bool = False) -> dict[str, Any]:
+def resumed_options(options: Mapping[str, Any], *, has_own_id: bool = False) -> dict[str, Any]:
     """Return the options of a command that may take a parked run up. Its agents do not inherit that.
 
     `has_own_id`: the words of the command name the run.

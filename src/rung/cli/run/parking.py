@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rung.core.domain.events import Event
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
-    from rung.engine.durable.recovery import DurableRecovery
-    from rung.engine.ports import RunLease
+    from rung.engine.durable.attempt_replay import DurableRecovery
+    from rung.engine.ports.durable_runs import RunLease
     from rung.store.journal.journal import Journal
 
 INPUT_END_SECONDS: Final = 5.0
@@ -34,6 +34,9 @@ class LeaveParked(KeyboardInterrupt):
     """Stops a run that is parked, as Ctrl-C does; it stays open."""
 
     exit_code = TRY_LATER
+
+    def __init__(self) -> None:
+        super().__init__("--park exit")
 
 
 class RunParking:
@@ -109,4 +112,5 @@ class RunParking:
         if not self.kept_id:
             return {}
         until = {} if self._until is None else {"parked_until": rfc3339(self._until)}
-        return {**until, "run": self.kept_id, "continue": self._resume_command}
+        advice = f"Continue it with `{self._resume_command}`."
+        return {**until, "run": self.kept_id, "continue": self._resume_command, "recommendation": advice}

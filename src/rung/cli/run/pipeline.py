@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.command_group import CommandGroup
 from rung.cli.exit_codes import EXIT_CODES, TRY_LATER
+from rung.cli.help_text import epilogue
 from rung.cli.output import json_option, print_json
 from rung.cli.run.park_options import park_options
 
@@ -22,27 +24,34 @@ if TYPE_CHECKING:
     from rung.pipeline.runner import PipelineRun
     from rung.store.journal.journal import Journal
 
-EPILOG = """\b
-Each stage is a command: it gets its prompt on standard input or in place of {prompt}, and writes its answer to
-standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of the run is printed first;
---resume ID resumes it, and a stage that has passed never runs again.
+EPILOG = epilogue(
+    "Each stage is a command: it gets its prompt on standard input or in place of {prompt}, and writes its answer to "
+    "standard output, with a first line like PASS|files:3|ref:docs/plan.md. The id of the run is printed first; "
+    "--resume ID resumes it, and a stage that has passed never runs again.",
+    "Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
+    "SIGHUP, 75 parked until a limit reopens (--park exit; rung resume --due continues).",
+    examples=("rung pipeline run build.toml", "rung pipeline run build.toml --resume ID"),
+)
 
-\b
-Exit codes: 0 passed, 1 failed, 2 wrong usage, 3 partial, 4 blocked, 130 stopped by Ctrl-C,
-143 by SIGTERM, 129 by SIGHUP, 75 parked until a limit reopens (--park exit; rung resume --due continues)."""
 
-
-@click.group(short_help="Run a pipeline of agents.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Run a pipeline of agents, each stage recovered on its own."""
 
 
 @command.command("run", epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
-@click.option("--project", default="", help="Project whose policy in the service applies.")
+@click.option(
+    "--project", metavar="NAME", default="", help="Project whose policy in the service applies (default: none)."
+)
 @click.option("--run-id", metavar="ID", help="Id of the run; the same id resumes it.")
 @click.option("--resume", metavar="ID", help="Id of an interrupted or stopped run to resume.")
-@click.option("--report", type=click.Path(path_type=Path), help="File for the report of a run that stops.")
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File for the report of a run that stops (default: tasks/pipeline-blocked.md beside FILE.toml).",
+)
 @click.option("--ask/--no-ask", default=None, help="Ask on the terminal (default: when there is one).")
 @click.option(
     "--ask-service", is_flag=True, help="Ask the operators of the service (rung serve), and wait for an answer."
@@ -58,7 +67,9 @@ def command() -> None:
     help="Let a known agent that failed continue its own session (default), or start it afresh.",
 )
 @park_options
-@click.option("--journal", metavar="PATH|URL", help="Journal to write to (default: this machine's).")
+@click.option(
+    "--journal", metavar="PATH|URL", help="Journal to write to; created if missing (default: this machine's)."
+)
 @click.option("--no-journal", is_flag=True, help="Write no journal; the run cannot be resumed.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines; the last one is the outcome.")
 def run(file: Path, **options: Any) -> None:
@@ -68,17 +79,23 @@ def run(file: Path, **options: Any) -> None:
     from rung.adapters.system.command_output import OutputClosed
     from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.cli.run.park_options import policy_with_park
-    from rung.cli.run.parked_call import taken_up
+    from rung.cli.run.parked_call import resumed_options
+    from rung.cli.run.pipeline_retry import ports_of_order, record_failed_stages
+    from rung.cli.run.recorded_command import ordered_retry
+    from rung.cli.run.run_checks import recording_of_run
     from rung.cli.run.run_output import discard_output
 
-    options = taken_up(options, has_own_id=True)
+    options = resumed_options(options, has_own_id=True)
     pipeline, policy = _load(file)
     journal = _open_journal(options)
     try:
+        order = ordered_retry(journal)
         policy = _effective_policy(file, policy, journal, options["project"])
         policy = policy_with_park(policy, options, has_journal=journal is not None, has_terminal=sys.stderr.isatty())
         work = _build_run(file, pipeline, policy, journal, options)
         work.load_prompts()
+        if order is not None and journal is not None:
+            work.ports_of_run = ports_of_order(journal, order)
         if work.run_id and not options["as_json"]:
             click.echo(f"run {work.run_id}", err=True)
         for note in pipeline.restructured:
@@ -87,6 +104,8 @@ def run(file: Path, **options: Any) -> None:
             with ending_signals():
                 result = asyncio.run(work.run())
             code = EXIT_CODES[result.status]
+            if journal is not None:
+                record_failed_stages(work, journal, options, recording_of_run())
         except KeyboardInterrupt as stop:
             result, code = work.stopped_result(), exit_code_of(stop)
             state = "parked" if code == TRY_LATER else "stopped"
@@ -102,7 +121,7 @@ def run(file: Path, **options: Any) -> None:
     sys.exit(code)
 
 
-@command.command("check")
+@command.command("check", epilog=epilogue(examples=("rung pipeline check build.toml",)))
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.toml")
 @json_option
 def check(file: Path, *, as_json: bool) -> None:
@@ -149,15 +168,15 @@ def _effective_policy(file: Path, policy: Policy, journal: Journal | None, proje
 
 
 def _open_journal(options: dict[str, Any]) -> Journal | None:
-    from rung.core.domain.errors import ConfigError
+    from rung.cli.usage import UsageError
     from rung.wiring.journals import journal
 
     if options["run_id"] and options["resume"]:
-        raise ConfigError("--run-id", options["run_id"], "omitted when --resume is given")
+        raise UsageError("--run-id cannot be combined with --resume")
     if not options["no_journal"]:
         return journal(options["journal"], project=options["project"])
     if options["journal"] or options["run_id"] or options["resume"]:
-        raise ConfigError("--no-journal", True, "omitted when --journal, --run-id or --resume is given")
+        raise UsageError("--no-journal cannot be combined with --journal, --run-id or --resume")
     return None
 
 
@@ -198,16 +217,15 @@ def _build_run(
 def _keep_parked(work: PipelineRun, journal: Journal, options: dict[str, Any]) -> Any:
     """Return a function that keeps a parked stage for another process, and leaves once every running stage is parked."""
     from rung.cli.run.park_options import EXIT
-    from rung.cli.run.parked_call import ParkedCall
     from rung.cli.run.parking import LeaveParked
+    from rung.cli.run.pipeline_retry import resuming_call
     from rung.engine.durable.parking import keep_parked_run
     from rung.store.messages import incidents_with_intervention
 
     parked: dict[str, Incident] = {}
-    given = () if options["run_id"] or options["resume"] else ("--resume", work.run_id)
 
     def keep(stage: str, incident: Incident) -> None:
-        call = ParkedCall.of_this_process(words=(*sys.argv[1:], *given))
+        call = resuming_call(work.run_id, options)
         keep_parked_run(call.sealed(journal, incident.id), journal.runs.claim)
         parked[stage] = incident
         is_woken = incident.id in incidents_with_intervention(journal)
@@ -260,11 +278,14 @@ def _run_id(pipeline: Pipeline, journal: Journal | None, options: dict[str, Any]
 
 def _listener(policy: Policy, *, as_json: bool) -> Any:
     """Return a listener that prints events with the name of their stage."""
-    from rung.cli.event_printer import describe, print_json_line
+    from rung.cli.event_printer import ladder_info, print_json_line
     from rung.core.domain.event_codec import to_json
     from rung.core.domain.level_record import LevelRecorder
+    from rung.core.text.progress_line import progress_line
+    from rung.engine.local_zone import local_zone
 
     recorders: dict[str, LevelRecorder] = {}
+    ladder = ladder_info(policy)
 
     def on_event(stage: str, event: Any, incident: Any) -> None:
         if as_json:
@@ -273,7 +294,7 @@ def _listener(policy: Policy, *, as_json: bool) -> Any:
             if record is not None:
                 print_json_line({"stage": stage, "name": "level", **record})
             return
-        line = describe(event, incident, policy)
+        line = progress_line(event, incident, ladder, local_zone())
         if line is not None:
             _, subject, rest = line
             _print_line(stage, f"{subject}: {rest}", as_json=False)

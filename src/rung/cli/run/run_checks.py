@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rung.adapters.system.project_notes import ProjectNotes
     from rung.core.policy.policy import Policy
-    from rung.engine.recover import RunPorts
+    from rung.engine.recovery_arguments import RunPorts
     from rung.wiring.recording import RecordingSettings
 
 LOG_NAME: Final = "user-hooks.jsonl"
@@ -41,12 +41,11 @@ def load_stop_and_hooks(options: dict[str, Any]) -> tuple[dict[str, Any], list[C
     return stop, [*hooks, *(_parse_hook(words) for words in options["hooks"])]
 
 
-def recording_of_run(options: dict[str, Any]) -> RecordingSettings:
-    """Return what is recorded of a failed run, by the policy file and the environment."""
+def recording_of_run(name: str | None = None) -> RecordingSettings:
+    """Return what is recorded of a failed run, by the named policy file (default: the project's) and the environment."""
     from rung.wiring.recording import recording_settings
     from rung.wiring.settings_file import find, named
 
-    name = options["policy_name"]
     file = find(quiet=True) if name is None else None if name in LADDERS else named(name)
     return recording_settings() if file is None else file.recording()
 

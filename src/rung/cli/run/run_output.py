@@ -45,7 +45,7 @@ class RunOutput:
         """Print the result. Raises OutputClosed if nobody reads standard output any more."""
         try:
             if self._as_json:
-                contract = {"name": "outcome", **outcome.to_dict(), **self.more, "output": self._output_of(outcome)}
+                contract = {"name": "outcome", **self._contract(outcome), "output": self._output_of(outcome)}
                 sys.stdout.write(json.dumps(contract) + "\n")
             elif not outcome.ok:
                 self._print_contract(outcome)
@@ -55,18 +55,26 @@ class RunOutput:
         except BrokenPipeError:
             discard_output()
             if not outcome.ok:
-                sys.stderr.write(json.dumps({**outcome.to_dict(), **self.more}) + "\n")
+                sys.stderr.write(json.dumps(self._contract(outcome)) + "\n")
             raise OutputClosed from None
 
     def _print_contract(self, outcome: Outcome[str]) -> None:
         """Print the contract as one document; after streamed output, as one line of its own."""
         if not self._streams:
-            contract = {**outcome.to_dict(), **self.more, "output": self._output_of(outcome)}
+            contract = {**self._contract(outcome), "output": self._output_of(outcome)}
             sys.stdout.write(json.dumps(contract, indent=2) + "\n")
             return
         separator = "" if self._shown.is_at_line_start else "\n"
         indent = 2 if sys.stdout.isatty() else None
-        sys.stdout.write(separator + json.dumps({**outcome.to_dict(), **self.more}, indent=indent) + "\n")
+        sys.stdout.write(separator + json.dumps(self._contract(outcome), indent=indent) + "\n")
+
+    def _contract(self, outcome: Outcome[str]) -> dict[str, Any]:
+        """Return the contract with the further fields; its level records give the same recommendation."""
+        contract = {**outcome.to_dict(), **self.more}
+        for level in contract["levels"]:
+            if level.get("recommendation"):
+                level["recommendation"] = contract["recommendation"]
+        return contract
 
     def _output_of(self, outcome: Outcome[str]) -> str | None:
         """Return the output of a run: of a failed one, that of its last turn, else what the last attempt with any wrote."""

@@ -12,7 +12,7 @@ import click
 
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.foreground import is_foreground
-from rung.adapters.system.process import STDIN, AgentCommand
+from rung.adapters.system.process import RECOVERY_PLACEHOLDER, STDIN, AgentCommand
 from rung.adapters.system.step_file import StepFile
 from rung.adapters.system.user_hooks import hooked
 from rung.cli.event_printer import listener, terminal_asker
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rung.cli.run.run_output import RunOutput
     from rung.core.domain.outcome import Outcome
     from rung.core.policy.policy import Policy
-    from rung.engine.recover import RunPorts
+    from rung.engine.recovery_arguments import RunPorts
     from rung.store.journal.journal import Journal
     from rung.store.replay_orders import ReplayOrder
 
@@ -70,6 +70,10 @@ class SupervisedRun:
         self._given = CommandInput(None if sys.stdin is None or self._has_terminal else STDIN)
         # A durable run is known by its input; any other starts while its input still arrives.
         self._text = self._given.text(INPUT_SECONDS if self.options["run_id"] is None else None)
+        if not self._text and RECOVERY_PLACEHOLDER in self.agents[""]:
+            self._print_note(
+                f'{RECOVERY_PLACEHOLDER} is empty in the first attempt; write the task beside it: "Do X. {{recovery}}"'
+            )
 
     def recover(self) -> tuple[Outcome[str], int]:
         """Run the command to its end. Return the outcome and the exit code."""
@@ -135,7 +139,7 @@ class SupervisedRun:
         try:
             record_command(self.journal, session, outcome.id, self._given, self.recording)
         except StoreError as error:
-            self._tell(f"the run cannot be retried from the service: {error}")
+            self._print_note(f"the run cannot be retried from the service: {error}")
 
     @property
     def _is_idempotent(self) -> bool:
@@ -171,11 +175,11 @@ class SupervisedRun:
             guard=self.options["guard"],
             keep_output=self.output.keep,
             steps=StepFile(),
-            sessions=agent_sessions(self._tell, self.options["policy_name"]),
+            sessions=agent_sessions(self._print_note, self.options["policy_name"]),
             launch=None if process is None else process.launcher,
         )
 
-    def _tell(self, text: str) -> None:
+    def _print_note(self, text: str) -> None:
         if not self.options["as_json"]:
             click.echo(f"rung: {text}", err=True)
 

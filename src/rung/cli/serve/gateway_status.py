@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any, Final, NoReturn
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.output import json_option, print_json
 from rung.cli.terminal import MAX_WIDTH
 from rung.core.domain.errors import ConfigError
@@ -22,8 +24,12 @@ _LOCAL: Final = ("http://127.", "http://localhost", "http://[::1]")
 _MAX_BYTES: Final = 16 * 1024 * 1024
 
 
-@click.command("status", short_help="Show providers, keys, health and cost of a running gateway.")
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="Address of the gateway.")
+@click.command(
+    "status",
+    short_help="Show providers, keys, health and cost of a running gateway.",
+    epilog=epilogue(examples=("rung gateway status", "rung gateway status --json")),
+)
+@click.option("--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="Address of the gateway.")
 @click.option("--key-env", metavar="NAME", help="Variable with a key of the gateway, if it runs on another machine.")
 @json_option
 def status(url: str, key_env: str | None, *, as_json: bool) -> None:
@@ -31,7 +37,7 @@ def status(url: str, key_env: str | None, *, as_json: bool) -> None:
 
     On another machine, the gateway answers only with one of its keys, and without models and error texts.
     """
-    if not url.startswith(("http://", "https://")):
+    if not _is_address(url):
         raise ConfigError("--url", url, f"an address such as {DEFAULT_URL}")
     if key_env and not os.environ.get(key_env):
         raise ConfigError("--key-env", key_env, "the name of an environment variable that is set")
@@ -44,6 +50,14 @@ def status(url: str, key_env: str | None, *, as_json: bool) -> None:
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     for line in status_lines(document, url.rstrip("/"), width):
         click.echo(line)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:  # an open bracket, or a port that is no number
+        return False
 
 
 def _read_status(url: str, key: str) -> dict[str, Any]:

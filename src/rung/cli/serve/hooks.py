@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.command_group import CommandGroup
+from rung.cli.help_text import epilogue
 from rung.hooks.data_dir import default_data_dir
 from rung.hooks.install import AGENTS, InstallTarget, is_installed, settings_path
 from rung.hooks.install import install as install_hooks
@@ -29,11 +32,11 @@ _UNINSTALL_RESULTS = {
 
 def _scope_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--user/--project", default=False, help="Install for all your projects, or for this directory (default)."
+        "--user/--project", default=False, help="For all your projects, or for this directory (default)."
     )(function)
 
 
-@click.group(short_help="Install hooks into the coding agent you use.")
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Detect loops and unproven claims inside the coding agent you use, and tell it in its session."""
 
@@ -43,12 +46,19 @@ def _install_target(agent: str, *, user: bool, port: int = 0) -> InstallTarget:
     return InstallTarget(agent=agent, settings=settings, data_dir=Path(default_data_dir()), port=port)
 
 
-@command.command("install")
+@command.command(
+    "install", epilog=epilogue(examples=("rung hooks install claude-code", "rung hooks install codex --user"))
+)
 @_agent_argument
 @_scope_option
 @click.option("--http", is_flag=True, help="Ask `rung hooks serve --http` over loopback instead of its Unix socket.")
 @click.option(
-    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65_535), help="Port to ask, with --http."
+    "--port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    type=click.IntRange(1, 65_535),
+    metavar="N",
+    help="Port to ask, with --http.",
 )
 def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     """Add the hooks to the settings of AGENT; other settings stay.
@@ -65,7 +75,7 @@ def install(agent: str, *, user: bool, http: bool, port: int) -> None:
     click.echo(f"rung: to undo: rung hooks uninstall {agent}{' --user' if user else ''}", err=True)
 
 
-@command.command("uninstall")
+@command.command("uninstall", epilog=epilogue(examples=("rung hooks uninstall claude-code",)))
 @_agent_argument
 @_scope_option
 def uninstall(agent: str, *, user: bool) -> None:
@@ -74,14 +84,17 @@ def uninstall(agent: str, *, user: bool) -> None:
     click.echo(f"{place.settings}: {_UNINSTALL_RESULTS[uninstall_hooks(place)]}")
 
 
-@command.command("status")
+@command.command("status", epilog=epilogue(examples=("rung hooks status",)))
 def status() -> None:
     """Show where the hooks are installed, and their errors."""
     for agent in AGENTS:
         for user in (False, True):
             place = _install_target(agent, user=user)
             state = "installed" if is_installed(place) else "not installed"
-            click.echo(f"{agent:<12} {'user' if user else 'project':<8} {state:<14} {place.settings}")
+            line = f"{agent:<12} {'user' if user else 'project':<8} {state:<14} {place.settings}"
+            # A path is not wrapped: where the line is too long, it gets one of its own.
+            fits = len(line) <= get_terminal_size().columns
+            click.echo(line if fits else line.replace(f" {place.settings}", f"\n  {place.settings}"))
     with connect(default_data_dir()) or nullcontext() as link:
         click.echo(f"service      {'none: each event starts an interpreter' if link is None else 'running'}")
     from rung.cli.run.run_checks import log_path
@@ -102,13 +115,14 @@ def _count_lines(log: Path) -> int:
     return len(log.read_bytes().splitlines()) if log.exists() else 0
 
 
-@command.command("serve")
+@command.command("serve", epilog=epilogue(examples=("rung hooks serve", "rung hooks serve --http --port 8643")))
 @click.option("--http", is_flag=True, help="Also listen on loopback, for hooks that were installed with --http.")
 @click.option(
     "--port",
     default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65_535),
+    metavar="N",
     help="Port to listen on, with --http; 0 picks a free port.",
 )
 def serve(*, http: bool, port: int) -> None:
@@ -123,8 +137,13 @@ def serve(*, http: bool, port: int) -> None:
         run_server(default_data_dir(), port if http else None, ready=on_ready)
 
 
-@command.command("sync")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to (default: the project's).")
+@command.command("sync", epilog=epilogue(examples=("rung hooks sync",)))
+@click.option(
+    "--journal",
+    "journal_at",
+    metavar="PATH|URL",
+    help="Journal to write to; created if missing (default: the project's).",
+)
 def sync(*, journal_at: str | None) -> None:
     """Write spooled hook events to the journal now. Hooks do this themselves; use it after a crash."""
     from rung.hooks.spool_drain import drain

@@ -7,11 +7,14 @@ from typing import Final
 
 import click
 
+from rung.cli.extras import needs_extra
+from rung.cli.help_text import epilogue
+
 DEFAULT_PORT: Final = 8643
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-@click.command(short_help="Run an MCP server that recommends recovery steps.")
+@click.command(epilog=epilogue(examples=("claude mcp add rung -- rung mcp", "rung mcp --http --port 8643")))
 @click.option("--http", is_flag=True, help="Serve over streamable HTTP instead of standard input and output.")
 @click.option(
     "--host",
@@ -24,12 +27,20 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
     "--port",
     default=DEFAULT_PORT,
     show_default=True,
-    type=click.IntRange(1, 65_535),
-    help="Port to listen on, with --http.",
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="Port to listen on, with --http; 0 picks a free port.",
 )
 @click.option("--print-token", is_flag=True, help="Print the token that clients need with --http, and exit.")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to write to; created if missing.")
-@click.option("--project", default="", help="Project name of the failures (default: this directory's name).")
+@click.option(
+    "--journal",
+    "journal_at",
+    metavar="PATH|URL",
+    help="Journal to write to; created if missing (default: this machine's).",
+)
+@click.option(
+    "--project", metavar="NAME", default="", help="Project name of the failures (default: this directory's name)."
+)
 @click.option(
     "--notes", metavar="DIR", help="Folder of the project's notes on failures (default: `notes` of rung.toml)."
 )
@@ -45,25 +56,20 @@ def command(
     notes: str | None,
     no_notes: bool,
 ) -> None:
-    r"""Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
+    """Run an MCP server: tools to report a failure, get the next step, look up errors, detect loops and finish.
 
     It uses the policy of this project, and writes to the same journal. Over HTTP, clients need a token, which is
     made at the first start and kept in your data directory.
-
-    \b
-    claude mcp add rung -- rung mcp
     """
     if print_token:
         click.echo(_token())
         return
-    try:
+    with needs_extra("mcp", "the MCP server"):
         from rung.mcp.server import make_server, run_http
-    except ImportError as error:
-        click.echo(f"rung: the MCP server needs an optional package ({error.name}): pip install 'rung[mcp]'", err=True)
-        raise SystemExit(2) from None
     from rung.mcp.recovery_service import RecoveryService
     from rung.store import open_journal
     from rung.wiring.journals import journal_path
+    from rung.wiring.listening_socket import listen
     from rung.wiring.notes import project_notes
     from rung.wiring.policies import PolicyStore
 
@@ -73,12 +79,15 @@ def command(
         policies.pick(name)  # an invalid policy fails here, not in an agent's session
         known = project_notes(notes, off=no_notes)
         service = RecoveryService(journal, lambda: policies.pick(name), project=name, notes=known)
-        server = make_server(service, host=host, port=port)
         if not http:
-            server.run("stdio")
+            make_server(service).run("stdio")
             return
-        click.echo(f"rung: MCP at http://{host}:{port}/mcp; `rung mcp --print-token` prints the token", err=True)
-        run_http(server, _token(), host=host, port=port)
+        token = _token()
+        with listen("--port", host, port) as listening:
+            port = listening.getsockname()[1]
+            name = f"[{host}]" if ":" in host else host
+            click.echo(f"rung: MCP at http://{name}:{port}/mcp; `rung mcp --print-token` prints the token", err=True)
+            run_http(make_server(service, host=host, port=port), token, listening, host=host)
 
 
 def _token() -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import socket
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from rung.core.domain.errors import ConfigError
+from rung.cli.extras import MissingPackage, needs_extra
+from rung.cli.help_text import epilogue
+from rung.cli.usage import UsageError
+from rung.core.domain.errors import AddressUnavailable, ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from rung.service.app_context import AppContext
     from rung.service.spending import Spending
     from rung.store.journal.journal import Journal
+    from rung.wiring.alerts import Alerts
+    from rung.wiring.settings_file import SettingsFile
 
 DEFAULT_PORT: Final = 8642
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -32,16 +37,20 @@ class SingleValue(click.types.StringParamType):
         return [rv]
 
 
-@click.command(short_help="Run the service with its dashboard.")
+@click.command(epilog=epilogue(examples=("rung serve", "rung serve --port 0 --journal ./journal.db")))
 @click.option(
     "--port",
     default=DEFAULT_PORT,
     show_default=True,
     type=click.IntRange(0, 65_535),
+    metavar="N",
     help="Port to listen on; 0 picks a free port.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--journal", "journal_at", metavar="PATH|URL", help="Journal to use; created if missing.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--config", "config", metavar="FILE", help="Settings file, for the gateway, too (default: ./rung.toml).")
+@click.option(
+    "--journal", "journal_at", metavar="PATH|URL", help="Journal to use; created if missing (default: this machine's)."
+)
 @click.option(
     "--token",
     metavar="T",
@@ -65,7 +74,10 @@ class SingleValue(click.types.StringParamType):
     help="Host on this machine that the notification webhook may name. May be repeated.",
 )
 @click.option(
-    "--gateway-port", type=click.IntRange(0, 65_535), help="Port of the gateway (default: from rung.toml, or 8484)."
+    "--gateway-port",
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="Port of the gateway; 0 picks a free port (default: from rung.toml, or 8484).",
 )
 @click.option("--no-gateway", is_flag=True, help="Do not start the gateway.")
 @click.option(
@@ -98,6 +110,7 @@ class World(Protocol):
     journal_path: Path
     settings: dict[str, Any]
     crews: tuple[str, ...]
+    notes: tuple[str, ...]  # lines below the address
 
     def begin(self, journal: Journal) -> None:
         """Write past incidents, then start the agents."""
@@ -124,6 +137,7 @@ def start(
     *,
     port: int = DEFAULT_PORT,
     host: str = LOOPBACK[0],
+    config: str | None = None,
     journal_at: str | None = None,
     token: str | None = None,
     allow_host: tuple[str, ...] = (),
@@ -137,52 +151,80 @@ def start(
 ) -> None:
     """Serve until a signal; with scripted agents if a world is given."""
     if host not in LOOPBACK and token is None:
-        raise ConfigError("--token", None, "set when --host is not a loopback address")
-    try:
+        raise UsageError("--host is not a loopback address, so --token (or RUNG_ADMIN_TOKEN) is needed")
+    with needs_extra("service", "the service"):
         from rung.service.app import make_app
         from rung.service.server import serve
-    except ImportError as error:
-        click.echo(f"rung: the service needs an optional package ({error.name}): pip install 'rung[service]'", err=True)
-        raise SystemExit(2) from None
-    listening = _listen(host, port)
+    from rung.wiring.journals import journal_path
+    from rung.wiring.listening_socket import listen
+    from rung.wiring.settings_file import named
+
+    file = _world_settings(world) if config is None else named(config)
+    if world is None:
+        journal_at = journal_path(journal_at, file)
+    listening = listen("--port", host, port)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}/"
     try:
-        context, admin = _build_context(journal_at, token, crews, world, run_commands=run_commands)
+        context, admin = _build_context(journal_at, token, crews, world, file, run_commands=run_commands)
     except BaseException:
         listening.close()
         raise
-    context = context._replace(webhook_hosts=frozenset(map(str.lower, webhook_hosts)))
-    hosts = {*LOOPBACK, host, *allow_host}
-    app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
-    gateway = None if world is not None or no_gateway else _start_gateway(context, gateway_port, any_port=port == 0)
-    hooks = None if world is not None else _start_hook_server()
-    due = None if world is not None else _start_due_runs(context, journal_at)
-    _print_banner(address, admin, context, gateway)
-    try:
+    with ExitStack() as ending:  # in reverse order
+        ending.callback(listening.close)
+        if world is not None:
+            ending.callback(world.clear)
+        ending.callback(context.journal.close)
+        if world is not None:
+            ending.callback(world.end)
+        context = context._replace(webhook_hosts=frozenset(map(str.lower, webhook_hosts)))
+        context = context._replace(alerts=_alerts(context, address, file), untrusted=_untrusted(file))
+        gateway = None
+        if world is None:
+            gateway = None if no_gateway else _start_gateway(context, gateway_port, config, any_port=port == 0)
+            context = _start_beside(context, gateway, journal_at, ending)
+        if context.alerts is not None:
+            ending.enter_context(context.alerts)
+        hosts = {*LOOPBACK, host, *allow_host}
+        app = make_app(context, hosts=hosts, address=address, allow_ip_hosts=host not in LOOPBACK)
+        _print_banner(address, admin, context, gateway, () if world is None else world.notes)
         serve(app, context.stream, listening, trusted_proxies, journal=context.journal)
-    finally:
-        if due is not None:
-            due.stop()
-        if hooks is not None:
-            hooks.stop()
-        if gateway is not None:
-            gateway.stop()
-        if world is not None:
-            world.end()
-        context.journal.close()
-        if world is not None:
-            world.clear()
+
+
+def _start_beside(
+    context: AppContext, gateway: BackgroundGateway | None, journal_at: str | None, ending: ExitStack
+) -> AppContext:
+    """Start the hook server and the taking up of parked runs, which end with the service, as the gateway does."""
+    if gateway is not None:
+        ending.callback(gateway.stop)
+        context = context._replace(gateway=f"http://127.0.0.1:{gateway.served.port}")
+    ending.callback(_start_hook_server().stop)
+    ending.callback(_start_due_runs(context, journal_at).stop)
+    return context
+
+
+def _world_settings(world: World | None) -> SettingsFile | None:
+    """Return the settings of the scripted agents; None without any."""
+    from pathlib import Path
+
+    from rung.wiring.settings_file import SettingsFile
+
+    return None if world is None else SettingsFile(path=Path("demo.toml"), table=world.settings)
 
 
 def _build_context(
-    journal_at: str | None, token: str | None, crews: tuple[str, ...], world: World | None, *, run_commands: bool
+    journal_at: str | None,
+    token: str | None,
+    crews: tuple[str, ...],
+    world: World | None,
+    file: SettingsFile | None,
+    *,
+    run_commands: bool,
 ) -> tuple[AppContext, str]:
     from pathlib import Path
 
     from rung.adapters.system.provider_client import from_environment
     from rung.cli.run.recorded_command import BackgroundCommands
-    from rung.core.policy.parser import parse_policy_file
     from rung.service.app_context import AppContext
     from rung.service.auth import Authenticator
     from rung.service.crew_tables import CrewTables
@@ -197,9 +239,9 @@ def _build_context(
     journal = open_journal(place, on_warning=lambda text: click.echo(f"rung: {text}", err=True))
     beside = default_path() if is_url(place) else Path(place).expanduser()
     admin = admin_token(token, beside.with_name(beside.stem + ".token"))
-    policies = PolicyStore(journal, file_book() if world is None else parse_policy_file(world.settings))
+    policies = PolicyStore(journal, file_book(file))
     runner = BackgroundCommands(journal, absolute_path(journal_at)) if run_commands else None
-    replayers = Replayers(journal, from_environment(), spending_of(journal) if world is None else None, runner)
+    replayers = Replayers(journal, from_environment(), spending_of(journal, file) if world is None else None, runner)
     if world is not None:
         world.begin(journal)
         replayers.replayers.insert(0, world)
@@ -216,32 +258,61 @@ def _build_context(
     ), admin
 
 
-def spending_of(journal: Journal) -> Spending | None:
+def _alerts(context: AppContext, address: str, file: SettingsFile | None) -> Alerts | None:
+    """Return the alerts of the file, or of the rung.toml here; None if there are none."""
+    from rung.wiring.alerts import alerts_beside
+
+    return alerts_beside(
+        context.journal,
+        file=file,
+        dashboard=address,
+        allowed_hosts=context.webhook_hosts,
+        warn=lambda text: click.echo(f"rung: {text}", err=True),
+    )
+
+
+def _untrusted(file: SettingsFile | None) -> SettingsFile | None:
+    from rung.wiring.alerts import untrusted_alerts
+
+    return untrusted_alerts() if file is None else None
+
+
+def spending_of(journal: Journal, file: SettingsFile | None = None) -> Spending | None:
     """Return the limits and prices of the file's gateway, which replays have too; None without a valid file."""
     from rung.cli.serve.gateway import load_settings
     from rung.service.spending import Spending
 
     try:
-        settings = load_settings({})
-    except ConfigError:  # told when the gateway starts
+        settings = load_settings({} if file is None else {"file": file.path})
+    except (ConfigError, MissingPackage):  # told when the gateway starts
         return None
     keys = {key.hash: key.dollars for key in settings.keys if key.dollars is not None}
     return Spending(journal, settings.budgets, settings.prices, keys)
 
 
-def _start_gateway(context: AppContext, port: int | None, *, any_port: bool) -> BackgroundGateway | None:
+def _start_gateway(
+    context: AppContext, port: int | None, config: str | None, *, any_port: bool
+) -> BackgroundGateway | None:
     """Start the gateway beside the service; if it cannot start, warn and continue without it."""
     from rung.cli.serve.gateway import BackgroundGateway, load_settings
 
     try:
-        gateway = BackgroundGateway(load_settings({"port": 0 if any_port and port is None else port}), context.journal)
+        options = {"file": config, "port": 0 if any_port and port is None else port}
+        gateway = BackgroundGateway(load_settings(options), context.journal)
         gateway.start()
-    except ConfigError as error:
+    except (ConfigError, MissingPackage) as error:
+        reason = _reason(error)
         if port is not None:
-            raise
-        click.echo(f"rung: no gateway: {error}", err=True)
+            raise UsageError(reason) from None
+        click.echo(f"rung: no gateway: {reason}", err=True)
         return None
     return gateway
+
+
+def _reason(error: Exception) -> str:
+    from rung.cli.serve.taken_port import describe_unavailable
+
+    return describe_unavailable(error, "--gateway-port") if isinstance(error, AddressUnavailable) else str(error)
 
 
 def _start_hook_server() -> ResidentThread:
@@ -275,26 +346,13 @@ def _proxy_address(given: str) -> str:
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        reason = error.strerror or str(error)
-        raise ConfigError("--port", port, f"a free port on {host} ({reason}); 0 picks one") from None
-    listening.listen(1_024)
-    return listening
-
-
-def _print_banner(address: str, token: str, context: AppContext, gateway: BackgroundGateway | None) -> None:
+def _print_banner(
+    address: str, token: str, context: AppContext, gateway: BackgroundGateway | None, notes: tuple[str, ...]
+) -> None:
     click.echo(f"Rung is running: {click.style(f'{address}?token={token}', bold=True)}")
-    if context.demo:
-        click.echo("  demo: scripted agents fail and recover; the journal is deleted at the end")
-        click.echo("  for real agents: `rung serve`, and `rung run -- AGENT` or `journal=rung.journal()`")
-    else:
+    for note in notes:
+        click.echo(f"  {note}")
+    if not context.demo:
         click.echo(f"  journal: {context.journal_location}")
         for crew in context.crews.names:
             click.echo(f"  crew {crew}: {context.crews.location(crew)}")

@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rung.cli.help_text import epilogue
 from rung.cli.output import json_option, print_json
 from rung.wiring.trust import Decision
 
 if TYPE_CHECKING:
     from rung.wiring.settings_file import SettingsFile
 
-EPILOG = """\b
-A rung.toml in a working directory may come with a repository that you cloned. Until you trust it, it is policy data
-alone: it runs no command, names no upstream, key or journal, and can only lower your limits. Trust is given to one
-path with one content: a changed file is asked about again. Files that you name in an option need no trust.
-
-\b
-  rung trust                   trust ./rung.toml
-  rung trust --deny ~/clone    use only the policy of that file, and do not ask again
-  rung trust --list            show the files that were decided about or met"""
+EPILOG = epilogue(
+    "A rung.toml in a working directory may come with a repository that you cloned. Until you trust it, it is policy data "
+    "alone: it runs no command, names no upstream, key or journal, and can only lower your limits. Trust is given to one "
+    "path with one content: a changed file is asked about again. Files that you name in an option need no trust.",
+    examples=("rung trust", "rung trust --deny ~/clone", "rung trust --list"),
+)
 
 _DECISIONS = {None: Decision.TRUSTED, "deny": Decision.DENIED, "forget": Decision.UNDECIDED}
 
 
-@click.command(epilog=EPILOG, short_help="Trust the rung.toml of a directory.")
+@click.command(epilog=EPILOG)
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @click.option("--deny", "action", flag_value="deny", help="Use only its policy, and do not ask again.")
 @click.option("--forget", "action", flag_value="forget", help="Withdraw the decision.")

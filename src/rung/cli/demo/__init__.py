@@ -1,0 +1,1 @@
+"""`rung demo`: failing agents that recover in the terminal."""

@@ -1,0 +1,1 @@
+"""`rung doctor`: checks the installation and what it depends on."""
