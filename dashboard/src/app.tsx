@@ -18,6 +18,8 @@ const PAGES: Record<string, () => Promise<{ default: Page }>> = {
   incident: () => import("./pages/incident"),
   analytics: () => import("./pages/analytics"),
   policies: () => import("./pages/policies"),
+  alerts: () => import("./pages/alerts"),
+  budgets: () => import("./pages/budgets"),
   crew: () => import("./pages/crew"),
   fleet: () => import("./pages/fleet"),
   task: () => import("./pages/task"),

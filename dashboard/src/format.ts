@@ -74,9 +74,9 @@ export const day = (at: number): string => dayFormat.format(date(at));
 /** Formats an identifier such as `rate_limit` as "rate limit". */
 export const humanize = (name: string): string => name.replaceAll("_", " ");
 
-/** "attempt 2 of 3", or "waits for the service, probe 4" */
+/** "retry 2 of 3", or "waits for the service, probe 4" */
 export function nextAttempt(retry: { attempt: number; of: number | null; isProbe: boolean }): string {
-  return retry.isProbe ? `waits for the service, probe ${retry.attempt}` : `attempt ${retry.attempt}${retry.of ? ` of ${retry.of}` : ""}`;
+  return retry.isProbe ? `waits for the service, probe ${retry.attempt}` : `retry ${retry.attempt}${retry.of ? ` of ${retry.of}` : ""}`;
 }
 
 export function plural(n: number, singular: string, many = `${singular}s`): string {

@@ -7,6 +7,104 @@ export interface ActionResult {
   note?: string;
 }
 
+/** A channel, without its address. */
+export interface AlertChannelOut {
+  name: string;
+  type: "slack" | "teams" | "pagerduty" | "webhook" | "command";
+  resolved: boolean;
+}
+
+/** What became of a notification to one channel. */
+export interface AlertDeliveryOut {
+  channel: string;
+  state: "waiting" | "sent" | "failed";
+  attempts: number;
+  at?: number | null;
+  error?: string;
+}
+
+/** A change of an alert, or a test. */
+export interface AlertEntryOut {
+  v: number;
+  id: string;
+  alert: string;
+  event: "fired" | "resolved" | "test";
+  rule: string;
+  when: "failure_rate" | "unrecovered" | "cost" | "stuck" | "parked" | "dead_workers" | "unanswered";
+  severity: "critical" | "error" | "warning" | "info";
+  value: number | null;
+  threshold: number;
+  window: number;
+  at: number;
+  project: string | null;
+  scope: string;
+  detail: string;
+  url: string;
+  title: string;
+  summary: string;
+  link: string;
+  silenced: boolean;
+  deliveries: AlertDeliveryOut[];
+}
+
+/** What fired and was resolved, the newest first. */
+export interface AlertHistoryOut {
+  entries: AlertEntryOut[];
+}
+
+/** A rule with its settings, its state, and its value now; null if it is not known. `coolingUntil` is set if the value is over the threshold but the cooldown holds the alert back: it may fire again then. */
+export interface AlertRuleOut {
+  name: string;
+  when: "failure_rate" | "unrecovered" | "cost" | "stuck" | "parked" | "dead_workers" | "unanswered";
+  threshold: number;
+  window: number;
+  cooldown: number;
+  minimum: number;
+  project: string | null;
+  severity: "critical" | "error" | "warning" | "info";
+  channels: string[];
+  state: "ok" | "firing";
+  since: number | null;
+  firedAt: number | null;
+  alert: string;
+  coolingUntil: number | null;
+  silencedUntil: number | null;
+  value: number | null;
+  detail: string;
+  scopes: AlertScopeOut[];
+}
+
+/** State of a rule in one crew. */
+export interface AlertScopeOut {
+  scope: string;
+  state: "ok" | "firing";
+  since: number | null;
+  firedAt: number | null;
+  alert: string;
+}
+
+/** How long the notifications of a rule are held back; 0 ends a silence. */
+export interface AlertSilenceIn {
+  minutes: number;
+}
+
+/** Until when the notifications of a rule are held back. */
+export interface AlertSilenceOut {
+  silencedUntil: number;
+}
+
+/** Why each channel did not accept a test; empty where it did. */
+export interface AlertTestOut {
+  errors: Record<string, string>;
+}
+
+/** The rules and channels of the service's settings file. `untrusted` is set if the file has alerts that are off. */
+export interface AlertsOut {
+  rules: AlertRuleOut[];
+  channels: AlertChannelOut[];
+  untrusted: UntrustedAlertsOut | null;
+}
+
 /** The option a person chose. */
 export interface AnswerIn {
   option: string;
@@ -19,7 +117,7 @@ export interface AskOption {
   label: string;
 }
 
-/** A question that waits for a person. */
+/** A question that waits for a person. `note` says that its process is gone, and what continues it. */
 export interface AskOut {
   incident: string;
   n: number;
@@ -28,6 +126,7 @@ export interface AskOut {
   question: string;
   options: AskOption[];
   estimate: number | null;
+  note?: string;
 }
 
 /** One attempt of a session, with its end in ISO 8601. `error` is the type of a failure, `kind` its finer kind. `delayMs` is the pause after this attempt, before the next one. */
@@ -153,6 +252,7 @@ export interface CurrentUser {
   version: string;
   demo: boolean;
   journal: string;
+  gateway: string;
   trouble: string;
   models: string[];
   projects: string[];
@@ -714,7 +814,7 @@ export interface RungOut {
   dollars: number;
 }
 
-/** The next scheduled attempt of a recovery: its number, the maximum, and its time. `isProbe`: the recovery waits for a failing service, and the attempt looks whether it is back; waits are not limited in number. */
+/** The next scheduled attempt of a recovery: its number among the tries of its rung, their maximum, and its time. `isProbe`: the recovery waits for a failing service, and the attempt looks whether it is back; waits are not limited in number. */
 export interface ScheduledRetry {
   attempt: number;
   of: number | null;
@@ -893,6 +993,13 @@ export interface TranslationOut {
   client: string;
   upstream: string;
   calls: number;
+}
+
+/** A settings file whose alerts are off because it is not trusted, and the command that trusts it. */
+export interface UntrustedAlertsOut {
+  path: string;
+  decision: "denied" | "undecided";
+  command: string;
 }
 
 /** Number of executors of a version that are not dead. */

@@ -66,7 +66,12 @@ class Service:
 
 
 @contextmanager
-def up(*arguments: str, journal: Path | None = None, command: Sequence[str] = ("rung", "serve")) -> Iterator[Service]:
+def up(
+    *arguments: str,
+    journal: Path | None = None,
+    command: Sequence[str] = ("rung", "serve"),
+    folder: Path | None = None,
+) -> Iterator[Service]:
     """Start the service and stop it afterwards. The command is a module and its arguments."""
     journal_option = [] if journal is None else ["--journal", str(journal)]
     port = [] if "--port" in arguments else ["--port", "0"]
@@ -75,6 +80,7 @@ def up(*arguments: str, journal: Path | None = None, command: Sequence[str] = ("
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
     )
     assert process.stdout is not None

@@ -70,6 +70,19 @@ def test_a_review_is_approved_on_the_page(crew: Service, table: CrewTable, open_
     expect(page.locator(".facts")).to_contain_text("9 of 9 pages")
 
 
+def test_a_lane_counts_the_tasks_that_it_shows(crew: Service, table: CrewTable, open_page: Callable[..., Page]) -> None:
+    """The number of a lane is that of its cards: tasks that a search leaves out, or that need attention, are not counted."""
+    table.heartbeat(table.claim("waits", "e-session", "worker-e"), progress="1 of 2 rooms")
+    page = open_page(crew, "/crew")
+    working = page.get_by_role("region", name="Working")
+    expect(working.locator(".task-card")).to_have_count(2)
+    expect(working.locator("h2")).to_have_text("working 2")
+    page.get_by_role("searchbox", name="Search tasks").fill("guide")
+    page.keyboard.press("Enter")
+    expect(working.locator(".task-card")).to_have_count(1)
+    expect(working.locator("h2")).to_have_text("working 1")
+
+
 def test_a_lost_task_begins_again_and_a_late_word_is_refused(
     crew: Service, table: CrewTable, open_page: Callable[..., Page]
 ) -> None:

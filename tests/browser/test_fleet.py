@@ -43,7 +43,7 @@ def test_a_fleet_is_shown_and_kept_up_to_date(service: Service, stage: Stage, op
         made = replace(new_executor(role, lease=lease), host=host, **changes)  # type: ignore[arg-type]  # any field
         return announce(journal, made, at)
 
-    worker = executor(ExecutorRole.WORKER, "north", engine="dbos", version="0.2.0")
+    worker = executor(ExecutorRole.WORKER, "north", engine="dbos", version="9.9.0")
     beat(journal, replace(worker, detail={"runs": 3, "queues": ["rung.report", "rung.mail"]}), now)
     gateway = executor(ExecutorRole.GATEWAY, "south")
     beat(journal, replace(gateway, detail={"requests": 12}), now)
@@ -57,7 +57,7 @@ def test_a_fleet_is_shown_and_kept_up_to_date(service: Service, stage: Stage, op
     expect(page.locator(".page-head-text p")).to_have_text("3 live executors on 2 hosts")
     expect(page.locator(".host-row th")).to_contain_text(["north 1 executor", "south 3 executors"])
     for one, words in (
-        (worker, ("worker", "live", "0.2.0", "dbos", "rung.report, rung.mail", f"pid {worker.pid}")),
+        (worker, ("worker", "live", "9.9.0", "dbos", "rung.report, rung.mail", f"pid {worker.pid}")),
         (gateway, ("gateway", "live", "12")),
         (draining, ("worker", "draining")),
         (dead, ("worker", "dead", "8 min")),
@@ -71,7 +71,7 @@ def test_a_fleet_is_shown_and_kept_up_to_date(service: Service, stage: Stage, op
     expect(page.get_by_role("region", name="Leases").locator(".badge")).to_contain_text("expired 1 min")
     expect(page.get_by_role("region", name="Open runs").locator("tbody tr")).to_have_count(2)
     expect(page.locator(".notice")).to_contain_text("Versions side by side")
-    expect(page.locator(".notice")).to_contain_text("0.2.0 (1 executor)")
+    expect(page.locator(".notice")).to_contain_text("9.9.0 (1 executor)")
     leave(journal, worker.id)
     expect(page.locator(".executors tr").filter(has_text=worker.id[:8])).to_have_count(0)
     expect(page.locator(".notice")).to_have_count(0)

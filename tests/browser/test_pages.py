@@ -29,6 +29,8 @@ PAGES = {
     "policies?project=docs": "Policies",
     "crew": "Crew",
     "fleet": "Fleet",
+    "alerts": "Alerts",
+    "budgets": "Budgets",
     "nowhere": "Page not found",
 }
 LOOKS: dict[str, dict[str, Any]] = {
@@ -41,6 +43,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 def audit(page: Page) -> list[str]:
     """Return axe's serious and critical violations. The debugger injects axe past the content security policy."""
+    page.wait_for_function("document.getAnimations().every((one) => !(one instanceof CSSTransition))")  # final colours
     page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
     found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
     grave = [one for one in found if one["impact"] in ("serious", "critical")]
@@ -80,7 +83,8 @@ def test_a_session_and_its_incident_can_be_used_by_everybody(
     looks: str, demo: Service, open_page: Callable[..., Page]
 ) -> None:
     """A session, its dialogs and its incident are accessible, in any theme and width."""
-    page = open_page(demo, "/sessions?status=recovered&sort=failures", **LOOKS[looks])
+    model = "swift-1"  # the cheapest one: the session can be escalated
+    page = open_page(demo, f"/sessions?status=recovered&sort=failures&model={model}", **LOOKS[looks])
     page.locator(".grid-row .row-name").first.click()
     expect(page.locator(".turn").first).to_be_visible()
     look(page, f"session-{looks}")
@@ -88,6 +92,7 @@ def test_a_session_and_its_incident_can_be_used_by_everybody(
         page.get_by_role("button", name=name).click()
         expect(page.get_by_role("dialog", name=title)).to_be_visible()
         expect(page.locator("dialog .button.primary")).to_be_visible()
+        expect(page.get_by_text("Loading the estimate")).to_have_count(0)
         page.wait_for_timeout(300)
         page.screenshot(path=SHOTS / f"dialog-{title.split()[0].lower()}-{looks}.png")
         assert audit(page) == []
@@ -109,6 +114,8 @@ def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callabl
         ("gn", "Incidents"),
         ("ga", "Analytics"),
         ("gp", "Policies"),
+        ("gb", "Budgets"),
+        ("gl", "Alerts"),
         ("gc", "Crew"),
         ("gs", "Sessions"),
     ):
@@ -125,6 +132,45 @@ def test_the_whole_page_is_reached_by_keyboard(demo: Service, open_page: Callabl
             "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'"
         )
         assert drawn
+
+
+def test_keys_choose_search_and_open_an_incident(service: Service, open_page: Callable[..., Page]) -> None:
+    """On incidents, j and k move the selection, Enter opens it, a slash searches, and a row can be clicked."""
+    page = open_page(service, "/incidents")
+    rows = page.locator(".incidents tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_have_class("chosen")
+    page.keyboard.press("j")
+    expect(rows.nth(1)).to_have_class("chosen")
+    page.keyboard.press("k")
+    expect(rows.nth(0)).to_have_class("chosen")
+    page.keyboard.press("j")
+    chosen = rows.nth(1).locator(".row-name").get_attribute("href") or ""
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(service.url(chosen.removeprefix("#")))
+    page.goto(service.url("/incidents"))
+    expect(rows).to_have_count(2)
+    page.keyboard.press("/")
+    page.keyboard.type("cart.py")
+    expect(rows).to_have_count(1)
+    expect(page).to_have_url(service.url("/incidents?q=cart.py"))
+    opened = rows.locator(".row-name").get_attribute("href") or ""
+    rows.locator(".cost-cell").click()
+    expect(page).to_have_url(service.url(opened.removeprefix("#")))
+
+
+def test_shortcuts_are_those_of_the_menu(demo: Service, open_page: Callable[..., Page]) -> None:
+    """The shortcut of a page that is not in the menu is neither listed nor active."""
+    page = open_page(demo, "/sessions")
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Crew")).to_be_visible()
+    page.keyboard.press("?")
+    shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(shortcuts).to_contain_text("go to crew")
+    expect(shortcuts).not_to_contain_text("go to fleet")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("f")
+    expect(page.locator("h1")).to_have_text("Sessions")
 
 
 def test_the_theme_chosen_stays(demo: Service, open_page: Callable[..., Page]) -> None:

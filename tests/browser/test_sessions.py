@@ -34,9 +34,10 @@ def test_a_retry_is_counted_down_and_can_be_hastened(
     """A waiting retry shows a countdown, and a manual retry runs immediately with the edited prompt."""
     again = stage.waits("limited-1")
     page = open_page(service)
-    expect(row(page, "limited-1")).to_contain_text(re.compile(r"attempt \d of \d+ in \d+ s"))
+    expect(row(page, "limited-1")).to_contain_text(re.compile(r"retry 1 of \d+ in \d+ s"))
     row(page, "limited-1").click()
-    expect(page.locator(".turn.pending")).to_contain_text(re.compile(r"starts in \d+ s"))
+    expect(page.locator(".turn.pending")).to_contain_text(re.compile(r"Retry 1 of \d+ starts in \d+ s"))
+    expect(page.locator(".turn-icon")).to_have_text(["1", ""])  # one was made; the next has an icon
     expect(page.locator(".turn.failed").first).to_contain_text("rate limit")
     expect(page.locator(".turn.failed").first).to_contain_text("rule:")
     page.keyboard.press("r")

@@ -92,14 +92,13 @@ def test_a_webhook_can_be_set(service: Service, open_page: Callable[..., Page]) 
 
 
 def test_every_chart_leads_to_its_incidents(demo: Service, open_page: Callable[..., Page]) -> None:
-    """Every tile, bar and row links to its incidents."""
+    """The label of every bar, every day and every group links to its incidents."""
     charts = {
-        ".tile": "status=recovered",
         ".days a": "since=",
         ".bars[aria-label='Failures by kind'] a": "kind=",
         ".bars[aria-label='Recoveries by rung'] a": "rung=",
-        ".groups .row-name": "fingerprint=",
-        ".bar:has(.outcome-bar)": "kind=",
+        ".groups a.row-name": "fingerprint=",
+        ".bar:has(.outcome-bar) a": "kind=",
         ".bars[aria-label='Escalation by model'] a": "rung=",
     }
     page = open_page(demo, "/analytics?period=all")
@@ -223,6 +222,18 @@ def test_a_draft_survives_a_new_connection(service: Service, open_page: Callable
     expect(page.get_by_label("Policy as TOML")).to_have_value(re.compile("retries = 1"))
 
 
+def test_a_policy_without_prices_promises_no_cost(service: Service, open_page: Callable[..., Page]) -> None:
+    """The limits of a policy name dollars only where costs or a limit are set: an unknown price is not $0.00."""
+    page = open_page(service, "/policies?project=team%2Fprices")
+    limits = page.locator("p", has_text="Maximum per incident")
+    page.get_by_label("Policy as TOML").fill('models = ["small", "large"]')
+    expect(limits).to_contain_text("attempts")
+    expect(limits).to_contain_text("no price known")
+    page.get_by_label("Dollars").fill("2")
+    expect(limits).to_contain_text("$2.00")
+    page.get_by_role("button", name="Discard changes").click()
+
+
 def test_a_draft_is_replayed_over_what_happened(demo: Service, open_page: Callable[..., Page]) -> None:
     """A template fills the draft, and the backtest reports on recorded incidents."""
     page = open_page(demo, "/policies")
@@ -271,6 +282,33 @@ def test_a_stranger_is_asked_for_a_token(service: Service, open_page: Callable[.
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("h1")).to_have_text("Inbox")
+
+
+LOST = """() => {
+  window.lostSeen = 0;
+  const look = () => { if (document.body.innerText.includes("Connection to the service lost")) window.lostSeen += 1; };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
+  look();
+}"""
+
+
+def test_nobody_signed_in_is_no_lost_connection(service: Service, open_page: Callable[..., Page]) -> None:
+    """Neither the sign-in form nor the page after signing in reports a lost connection, and the page is live at once."""
+    from tests.browser.conftest import TOKEN
+
+    page = open_page(service, expects="401")
+    expect(page.get_by_role("status").first).to_have_text(re.compile("live"))
+    page.context.clear_cookies()
+    with page.expect_response(lambda response: response.url.endswith("/api/events")):
+        page.reload()
+    expect(page.get_by_text("You are not signed in")).to_be_visible()
+    expect(page.locator(".connection")).to_have_text("signed out")
+    page.evaluate(LOST)
+    page.get_by_label("Token").fill(TOKEN)
+    with page.expect_response(lambda response: response.url.endswith("/api/events") and response.ok, timeout=9_000):
+        page.get_by_role("button", name="Sign in").click()  # a pause between connections is longer
+    expect(page.locator(".connection")).to_have_text("live")
+    assert page.evaluate("window.lostSeen") == 0
 
 
 def test_settings_files_that_are_not_trusted_are_shown(

@@ -1,4 +1,4 @@
-// Horizontal bar chart; each bar can be a link.
+// Horizontal bar chart; the label of a bar can be a link.
 import type { ComponentChildren } from "preact";
 
 export interface Bar {
@@ -7,7 +7,7 @@ export interface Bar {
   value: number;
   part?: number; // the highlighted part of the value
   valueText: ComponentChildren;
-  href: string | null;
+  href: string | null; // of the label: the incidents that a bar is about, which need not be as many as its value
 }
 
 export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
@@ -15,7 +15,7 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
   return (
     <ul class="bars" aria-label={label}>
       {bars.map((bar) => (
-        <li key={bar.key}>{bar.href === null ? <div class="bar"><BarContent bar={bar} max={max} /></div> : <a class="bar" href={bar.href}><BarContent bar={bar} max={max} /></a>}</li>
+        <li key={bar.key} class="bar"><BarContent bar={bar} max={max} /></li>
       ))}
     </ul>
   );
@@ -25,7 +25,7 @@ function BarContent({ bar, max }: { bar: Bar; max: number }) {
   const width = (value: number) => ({ width: `${Math.max(0.6, (value / max) * 100)}%` });
   return (
     <>
-      <span class="bar-label truncate">{bar.label}</span>
+      {bar.href === null ? <span class="bar-label truncate">{bar.label}</span> : <a class="bar-label truncate" href={bar.href}>{bar.label}</a>}
       <span class="bar-track" aria-hidden="true">
         <span class={bar.part === undefined ? "bar-fill" : "bar-fill faint"} style={width(bar.value)} />
         {bar.part === undefined ? null : <span class="bar-fill over" style={width(bar.part)} />}

@@ -19,7 +19,7 @@ const HEARTBEAT_MS = 1_000;
 const MAX_QUEUED = 2_000;
 
 type Listener = (messages: readonly Message[]) => void;
-type ChannelMessage = { heartbeat: true } | { message: Message } | { lost: true } | { hello: true };
+type ChannelMessage = { heartbeat: true } | { message: Message } | { lost: true } | { hello: true } | { signedIn: true };
 
 const listeners = new Set<Listener>();
 const scope = `rung:${new URL(".", document.baseURI).pathname}`;
@@ -29,6 +29,7 @@ let queue: Message[] = [];
 let isLeader = false;
 let scheduled = false;
 let heartbeatSentAt = 0;
+let endPause = () => {}; // ends the leader's pause before its next connection
 
 /** Subscribes to events, delivered at most once per animation frame. Returns the unsubscribe function. */
 export function subscribe(listener: Listener): () => void {
@@ -42,9 +43,13 @@ export function connect(): void {
     if ("heartbeat" in data) markAlive();
     else if ("hello" in data) replyWithState();
     else if ("lost" in data) connection.value = "lost";
+    else if ("signedIn" in data) endPause();
     else enqueue(data.message);
   };
   channel.postMessage({ hello: true } satisfies ChannelMessage); // do not wait for the next event to learn the state
+  signedOut.subscribe((isSignedOut) => {
+    if (!isSignedOut && connection.peek() === "lost") onSignedIn();
+  });
   setInterval(() => {
     if (Date.now() - lastMessageAt.value > STALE_MS && connection.value === "live") connection.value = "stale";
   }, 1_000);
@@ -77,8 +82,25 @@ async function readAsLeader(signal: AbortSignal): Promise<never | void> {
     }
     connection.value = "lost";
     channel.postMessage({ lost: true } satisfies ChannelMessage);
-    await new Promise((resolve) => setTimeout(resolve, signedOut.value ? 5 * RETRY_MS : RETRY_MS));
+    await pause(signedOut.value ? 5 * RETRY_MS : RETRY_MS);
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    endPause = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+}
+
+/** Connects at once, in this tab or in the leader's: the stream is missing only because nobody was signed in. */
+function onSignedIn(): void {
+  connection.value = "connecting";
+  channel.postMessage({ signedIn: true } satisfies ChannelMessage);
+  endPause();
 }
 
 /** Sends the connection state to a new tab if this tab is the leader. */

@@ -1,16 +1,18 @@
 // Inbox state for all pages: the count in the menu and desktop notifications.
 import { effect, signal } from "@preact/signals";
 import { get, me } from "../api";
-import type { FleetOut, InboxItem } from "../wire";
+import type { AlertsOut, FleetOut, InboxItem } from "../wire";
 import { RELOAD, connection, subscribe } from "./bus";
 
 export const inbox = signal<InboxItem[] | null>(null);
 export const inboxCount = signal(0);
+export const firingCount = signal(0);
 export const hasCrew = signal(false);
 export const hasFleet = signal(false);
 export const notificationsEnabled = signal(loadNotificationSetting());
 
 const RELOAD_DELAY_MS = 1_500;
+const ALERTS_POLL_MS = 30_000;
 let timer: ReturnType<typeof setTimeout> | null = null;
 let knownIds: Set<string> | null = null;
 
@@ -61,8 +63,22 @@ subscribe((messages) => {
 
 const INBOX_EVENTS = new Set(["decided", "answered", "closed", "cancelled", "crashed", "attempt_failed", "ordered", "unparked"]);
 
+/** Counts the rules that fire, in the journal or in a crew. */
+export function countFiring(alerts: AlertsOut): number {
+  return alerts.rules.filter((rule) => rule.state === "firing" || rule.scopes.some((one) => one.state === "firing")).length;
+}
+
+function loadFiring(): void {
+  get<AlertsOut>("alerts").then((alerts) => (firingCount.value = countFiring(alerts)), () => undefined); // the alerts page shows the error
+}
+
+setInterval(() => {
+  if (me.peek() !== null && !document.hidden && connection.peek() === "live") loadFiring();
+}, ALERTS_POLL_MS);
+
 effect(() => {
   if (me.value === null || connection.value === "lost") return;
+  loadFiring();
   get<unknown[]>("crews").then((crews) => (hasCrew.value = crews.length > 0), () => undefined);
   get<FleetOut>("fleet").then((fleet) => (hasFleet.value = fleet.executors.length > 0), () => undefined);
 });

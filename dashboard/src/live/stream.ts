@@ -1,7 +1,7 @@
 // Reads server-sent events with fetch. Unlike EventSource, this also sees keep-alive comments, which show that an
 // idle stream is still connected.
 
-import { csrfHeader } from "../api";
+import { csrfHeader, signedOut } from "../api";
 
 export interface Message {
   id: string;
@@ -21,6 +21,7 @@ export async function readStream(
   const headers: Record<string, string> = { Accept: "text/event-stream", ...csrfHeader() };
   if (lastId) headers["Last-Event-ID"] = lastId;
   const response = await fetch(url, { headers, signal, cache: "no-store", credentials: "same-origin" });
+  if (response.status === 401) signedOut.value = true;
   if (!response.ok || !response.body) throw new Error(`the event stream answered ${response.status}`);
   onOpen();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -6,6 +6,7 @@ import { Sparkline } from "../charts/sparkline";
 import { count, dollars, duration, percent, plural, humanize } from "../format";
 import { type Resource, useResource } from "../live/use_resource";
 import { updateParams, hrefTo } from "../route";
+import { WaysIn } from "../ui/command";
 import { EmptyState, LoadError } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { Ago, Select, Tabs } from "../ui/parts";
@@ -64,7 +65,7 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       <header>
         <div>
           <h1>Analytics</h1>
-          <p class="muted small">{failures.data ? `${plural(failures.data.totalFailures, "failure")} in ${plural(failures.data.totalAttempts, "attempt")}, ${percent(failures.data.failureRate, 1)}` : "Failure rates and recovery results."}</p>
+          <p class="muted small">{failures.data ? <>{plural(failures.data.totalFailures, "failure")} in {plural(failures.data.totalAttempts, "attempt")}, {percent(failures.data.failureRate, 1)} · <a href={incidentsHref(filter, {})}>Open the incidents</a></> : "Failure rates and recovery results."}</p>
         </div>
         <Export filter={filter} />
       </header>
@@ -72,12 +73,10 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       {failures.error && !failures.data ? (
         <LoadError error={failures.error} retry={failures.reload} />
       ) : isEmpty ? (
-        <EmptyState title="No attempts in this period">
-          <p>Choose a longer period or other filters.</p>
-        </EmptyState>
+        <NoAttempts filtered={params.has("period") || params.has("project") || params.has("model") || params.has("kind")} />
       ) : (
         <>
-          <div class="tiles">{tiles.data?.map((tile) => <KpiTile key={tile.id} tile={tile} filter={filter} />) ?? [0, 1, 2, 3].map((n) => <div key={n} class="card tile"><p class="skeleton s1" /><p class="skeleton s0" /></div>)}</div>
+          <div class="tiles">{tiles.data?.map((tile) => <KpiTile key={tile.id} tile={tile} />) ?? [0, 1, 2, 3].map((n) => <div key={n} class="card tile"><p class="skeleton s1" /><p class="skeleton s0" /></div>)}</div>
           <div class="charts">
             <RateByDay failures={failures} filter={filter} />
             <FailuresBy failures={failures} by={axis} filter={filter} />
@@ -90,6 +89,15 @@ export default function Analytics({ params }: { params: URLSearchParams }) {
       )}
       <Providers />
     </section>
+  );
+}
+
+function NoAttempts({ filtered }: { filtered: boolean }) {
+  return (
+    <EmptyState title="No attempts in this period">
+      <p>{filtered ? "Choose a longer period or other filters." : "Choose a longer period, or let an agent write to this journal:"}</p>
+      {filtered ? <a class="button" href={hrefTo(["analytics"], { period: "all" })}>Show all attempts</a> : <WaysIn />}
+    </EmptyState>
   );
 }
 
@@ -135,16 +143,15 @@ interface KpiText {
   value: (tile: KpiTileData) => string;
   goal: (goal: number) => string;
   details: (tile: KpiTileData) => string;
-  status: string | null;
 }
 
 const share = (tile: KpiTileData) => percent(tile.share);
 
 const KPIS: Record<KpiTileData["id"], KpiText> = {
-  autoRecovered: { label: "Recovered automatically", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "transient error")}`, status: "recovered" },
-  manualInterventions: { label: "Manual restarts", value: (tile) => count(tile.numerator), goal: (goal) => `goal ${percent(goal)} fewer`, details: restartDetails, status: null },
-  stuckEscalated: { label: "Stuck sessions escalated", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "stuck session")}`, status: null },
-  meanTimeToRecovery: { label: "Mean time to recovery", value: (tile) => duration(tile.share), goal: (goal) => `goal under ${duration(goal)}`, details: (tile) => `of ${plural(tile.denominator, "recovery", "recoveries")}`, status: "recovered" },
+  autoRecovered: { label: "Recovered automatically", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "transient error")}` },
+  manualInterventions: { label: "Manual restarts", value: (tile) => count(tile.numerator), goal: (goal) => `goal ${percent(goal)} fewer`, details: restartDetails },
+  stuckEscalated: { label: "Stuck sessions escalated", value: share, goal: (goal) => `goal ${percent(goal)} or more`, details: (tile) => `${count(tile.numerator)} of ${plural(tile.denominator, "stuck session")}` },
+  meanTimeToRecovery: { label: "Mean time to recovery", value: (tile) => duration(tile.share), goal: (goal) => `goal under ${duration(goal)}`, details: (tile) => `of ${plural(tile.denominator, "recovery", "recoveries")}` },
 };
 
 /** "3.2 per 100 sessions, 60 % fewer than before (5)" */
@@ -155,10 +162,11 @@ function restartDetails(tile: KpiTileData): string {
   return `${rate}, ${percent(Math.abs(tile.reduction))} ${tile.reduction >= 0 ? "fewer" : "more"} than before (${count(tile.before)})`;
 }
 
-function KpiTile({ tile, filter }: { tile: KpiTileData; filter: Query }) {
-  const { label, value, goal, details, status } = KPIS[tile.id];
+/** A figure. It is no link: the list of incidents has no filter for exactly what a figure counts. */
+function KpiTile({ tile }: { tile: KpiTileData }) {
+  const { label, value, goal, details } = KPIS[tile.id];
   return (
-    <a class="card tile" href={incidentsHref(filter, { status })} title={tile.definition}>
+    <div class="card tile" title={tile.definition}>
       <span class="tile-label">{label}</span>
       <span class="tile-value">{tile.value === null ? "–" : value(tile)}</span>
       <span class="tile-foot">
@@ -168,11 +176,11 @@ function KpiTile({ tile, filter }: { tile: KpiTileData; filter: Query }) {
         </span>
         <Sparkline values={tile.trend.map((one) => one.value)} label={`${label}, by day`} width={84} />
       </span>
-    </a>
+    </div>
   );
 }
 
-/** Returns the address of the incidents behind a figure. */
+/** Returns the address of the incidents that a chart is about. */
 function incidentsHref(filter: Query, extra: Record<string, string | number | null>): string {
   return hrefTo(["incidents"], { ...(filter as Record<string, string | number | null>), ...extra });
 }
@@ -218,7 +226,7 @@ function FailuresBy({ failures, by, filter }: { failures: Resource<FailureAnalyt
         bars={rows.map((row) => ({
           key: row.key, label: (by === "kind" ? humanize(row.key) : row.key) || "(none)", value: row.failures,
           valueText: <><b>{count(row.failures)}</b> · {percent(row.rate, 1)}</>,
-          href: incidentsHref(filter, { [by]: row.key }),
+          href: row.key === "" ? null : incidentsHref(filter, { [by]: row.key }),
         }))}
       />
       {rows.length > 0 ? <p class="quiet small">Number of failures, and their share of {by === "kind" || by === "tool" ? "all attempts" : "the attempts in each row"}.</p> : null}
@@ -273,7 +281,7 @@ function Groups({ groups }: { groups: Resource<FailureGroupOut[]> }) {
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Failure groups">
           <table class="table groups">
             <thead>
-              <tr><th>Failure</th><th>Last 14 days</th><th class="number">Count</th><th>Last seen</th><th>State</th><th><span class="visually-hidden">Actions</span></th></tr>
+              <tr><th>Failure</th><th>Last 14 days</th><th class="number">Failures</th><th>Last seen</th><th>State</th><th><span class="visually-hidden">Actions</span></th></tr>
             </thead>
             <tbody>
               {mostImportant(groups.data ?? []).map((group) => {
@@ -282,7 +290,7 @@ function Groups({ groups }: { groups: Resource<FailureGroupOut[]> }) {
                 return (
                   <tr key={`${group.project}/${group.fingerprint}`}>
                     <td class="failure-cell">
-                      <a class="row-name" href={hrefTo(["incidents"], { fingerprint: group.fingerprint })}>{humanize(group.kind)}</a>
+                      <GroupName group={group} />
                       <span class="quiet small"> {group.project}</span>
                       <span class="muted small truncate" title={group.message}>{group.message}</span>
                     </td>
@@ -314,6 +322,14 @@ function Groups({ groups }: { groups: Resource<FailureGroupOut[]> }) {
   );
 }
 
+/** Links to the incidents of a group. The list cannot show those without a project alone. */
+function GroupName({ group }: { group: FailureGroupOut }) {
+  const isListable = group.project !== "" || (me.value?.projects ?? []).every((project) => project === "");
+  const name = humanize(group.kind);
+  if (!isListable) return <span class="row-name">{name}</span>;
+  return <a class="row-name" href={hrefTo(["incidents"], { fingerprint: group.fingerprint, project: group.project })}>{name}</a>;
+}
+
 function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryStats[]>; filter: Query }) {
   const tones = ["recovered", "partial", "blocked", "failed"] as const;
   return (
@@ -322,11 +338,11 @@ function OutcomesByKind({ recovery, filter }: { recovery: Resource<RecoveryStats
       <ul class="bars">
         {recovery.data?.slice(0, MAX_BARS).map((row) => (
           <li key={row.kind}>
-            <a class="bar" href={incidentsHref(filter, { kind: row.kind })} title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
-              <span class="bar-label truncate">{humanize(row.kind)}</span>
+            <div class="bar" title={tones.map((tone) => `${row[tone]} ${tone}`).join(", ")}>
+              <a class="bar-label truncate" href={incidentsHref(filter, { kind: row.kind })}>{humanize(row.kind)}</a>
               <span class="outcome-bar" aria-hidden="true">{tones.map((tone) => <i key={tone} class={tone} style={{ width: `${(row[tone] / Math.max(1, row.incidents)) * 100}%` }} />)}</span>
               <span class="bar-value"><b>{percent(row.rate)}</b> of {count(row.incidents)} · {duration(row.meanSeconds)}</span>
-            </a>
+            </div>
           </li>
         ))}
       </ul>

@@ -5,6 +5,7 @@ import { usePoll } from "../live/use_poll";
 import { useResource } from "../live/use_resource";
 import { updateParams, hrefTo } from "../route";
 import { Leader, STATES, StateBadge } from "../ui/crew";
+import { Command } from "../ui/command";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon } from "../ui/icons";
 import { useKeys } from "../ui/shortcuts";
@@ -39,7 +40,8 @@ function NoCrew() {
   return (
     <EmptyState title="No crew connected">
       <p>A conductor assigns tasks to workers, monitors them and restarts them when they fail. Start a crew and connect it:</p>
-      <pre>{"rung crew run plan.toml\nrung serve --crew plan.db"}</pre>
+      <Command text={"rung crew run plan.toml\nrung serve --crew plan.db"} />
+      <p class="small">Stop this service first, or add <code>--port 0</code>: one port serves one service.</p>
     </EmptyState>
   );
 }
@@ -54,7 +56,9 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
   const rows = tasks.data?.items ?? [];
   const needingPerson = rows.filter((row) => row.needsPerson);
   const others = rows.filter((row) => !row.needsPerson);
-  const lanes = STATES.filter((state) => others.some((row) => row.state === state));
+  const lanes = STATES.map((state) => ({ state, cards: others.filter((row) => row.state === state) })).filter(({ cards }) => cards.length > 0);
+  // The crew's counts are polled separately and ignore the search, so they are used only while more tasks can be loaded.
+  const total = (state: string, shown: number) => tasks.data?.nextCursor ? Math.max(shown, crew.counts[state] ?? 0) : shown;
   return (
     <>
       {crew.trouble ? <p class="notice failed" role="alert">{crew.trouble}</p> : null}
@@ -63,7 +67,7 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
       <div class="crew-leaders">
         <Leader name="conductor" leader={crew.conductor} />
         <Leader name="watchdog" leader={crew.watchdog} />
-        <span class="quiet small">{plural(crew.tasks, "task")}{crew.counts.complete ? `, ${count(crew.counts.complete)} complete` : ""}</span>
+        <span class="quiet small">{plural(crew.tasks, "task")}{crew.counts.complete ? <>, <a href={hrefTo(["crew"], { crew: crew.name, state: "complete" })}>{count(crew.counts.complete)} complete</a></> : null}</span>
       </div>
       <div class="filters">
         <label class="search">
@@ -96,10 +100,10 @@ function Board({ crew, crews, params }: { crew: CrewOut; crews: CrewOut[]; param
       {tasks.data && rows.length === 0 ? <EmptyState title="No matching tasks"><p>{crew.tasks === 0 ? "This crew has no tasks yet." : "No task of this crew matches the search and state."}</p></EmptyState> : null}
       {lanes.length > 0 ? (
         <div class="board" role="group" aria-label="Tasks by state" tabIndex={0}>
-          {lanes.map((state) => (
+          {lanes.map(({ state, cards }) => (
             <section key={state} class="lane" aria-label={humanize(state)}>
-              <h2>{humanize(state)} <span class="quiet">{count(crew.counts[state] ?? 0)}</span></h2>
-              {others.filter((row) => row.state === state).map((row) => <TaskCard key={row.id} row={row} />)}
+              <h2>{humanize(state)} <a class="quiet" href={hrefTo(["crew"], { crew: crew.name, state })} aria-label={`${count(total(state, cards.length))} in the state ${humanize(state)}: show these alone`}>{count(total(state, cards.length))}</a></h2>
+              {cards.map((row) => <TaskCard key={row.id} row={row} />)}
             </section>
           ))}
         </div>

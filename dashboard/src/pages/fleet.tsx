@@ -2,6 +2,7 @@ import { get } from "../api";
 import { count, duration, plural } from "../format";
 import { usePoll } from "../live/use_poll";
 import { useResource } from "../live/use_resource";
+import { Command } from "../ui/command";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Executors } from "../ui/executors";
 import { Since } from "../ui/parts";
@@ -43,7 +44,7 @@ function NoFleet() {
   return (
     <EmptyState title="No fleet">
       <p>Workers, gateways and services on several machines form a fleet when they share one PostgreSQL journal. Prepare the database and start a worker:</p>
-      <pre>{PREPARE}</pre>
+      <Command text={PREPARE} />
     </EmptyState>
   );
 }

@@ -1,9 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, get, deniedReason, post } from "../api";
+import { ApiError, call, get, deniedReason, me, post } from "../api";
 import { useResource } from "../live/use_resource";
 import { inbox, notificationsEnabled, loadInbox, setNotificationsEnabled } from "../live/inbox";
 import { hrefTo } from "../route";
 import { AskForm } from "../ui/ask";
+import { Command, quote } from "../ui/command";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
 import { Icon, type IconName } from "../ui/icons";
 import { Until, WakeButton, wakePath } from "../ui/parked";
@@ -44,7 +45,9 @@ export default function Inbox() {
         <Loading rows={5} />
       ) : items.length === 0 ? (
         <EmptyState title="Nothing needs your attention">
-          <p>Questions, blocked work, budget alerts, hook crashes and regressions appear here.</p>
+          <p>Questions, blocked work, budget alerts, hook crashes and regressions appear here. To let an agent ask you:</p>
+          <Command text={`rung run --ask-service --journal ${quote(me.value?.journal || "rung.db")} -- my-agent`} />
+          <p class="small">In Python: <code>ask=journal.operator_prompt()</code></p>
         </EmptyState>
       ) : (
         <ul class="inbox-items">
@@ -188,7 +191,7 @@ function WebhookSetting() {
     <div class="setting">
       <div>
         <h3>Webhook</h3>
-        <p class="muted small">Receives messages in Slack's format. Leave empty to disable.</p>
+        <p class="muted small">Receives a message in Slack's format for each item of the inbox. Leave empty to disable. For failure rates and cost, see <a href={hrefTo(["alerts"])}>Alerts</a>.</p>
         {error ? <p class="error-text" role="alert">{error}</p> : null}
         {denied ? <p class="disabled-reason">{denied}</p> : null}
       </div>

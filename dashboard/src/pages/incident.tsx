@@ -50,7 +50,7 @@ function Details({ data, reload }: { data: IncidentDetail; reload: () => void })
       {data.parkedUntil !== null ? <ParkedBanner data={data} until={data.parkedUntil} /> : data.message ? <p class="muted wrap">{data.message}</p> : null}
       <Facts
         items={[
-          ["Project", data.project || "none"],
+          ["Project", data.project ? <a href={hrefTo(["incidents"], { project: data.project })}>{data.project}</a> : "none"],
           ["Agent", data.agent || "unnamed"],
           ["Model", <Model model={data.model} former={data.firstModel === data.model ? "" : data.firstModel} />],
           ["Policy", data.policy],

@@ -192,7 +192,7 @@ function Schedule({ policy }: { policy: PolicyOut }) {
   const limits = [
     policy.worstAttempts === null ? null : `${policy.worstAttempts} attempts`,
     policy.worstSeconds === null ? null : duration(policy.worstSeconds),
-    policy.worstDollars === null ? null : `$${policy.worstDollars.toFixed(2)}`,
+    policy.worstDollars ? `$${policy.worstDollars.toFixed(2)}` : "no price known",
   ].filter(Boolean);
   return (
     <section class="card">

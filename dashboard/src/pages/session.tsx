@@ -72,11 +72,11 @@ function Header({ data, open }: { data: SessionDetail; open: (what: "retry" | "e
       </div>
       <Facts
         items={[
-          ["Project", data.project || "none"],
+          ["Project", data.project ? <a href={hrefTo(["sessions"], { project: data.project })}>{data.project}</a> : "none"],
           ["Agent", data.agent || "unnamed"],
           ["Model", <SessionModel data={data} />],
-          ["Attempts", `${count(data.attempts)}, ${count(data.failures)} failed`],
-          ["Cost", dollars(data.dollars)],
+          ["Attempts", <><a href={hrefTo(["incidents"], { session: data.id, all: "1" })}>{count(data.attempts)}</a>, <a href={hrefTo(["incidents"], { session: data.id })}>{count(data.failures)} failed</a></>],
+          ["Cost", <a href={hrefTo(["incidents"], { session: data.id, all: "1" })}>{dollars(data.dollars)}</a>],
           ...(data.cacheShare === null ? [] : [["Cache", `${percent(data.cacheShare)} of input`] as [string, string]]),
           ["Started", <Ago at={data.beganAt} />],
           ["Last activity", <Ago at={data.touchedAt} />],
@@ -161,10 +161,10 @@ function Pending({ data }: { data: SessionDetail }) {
   if (data.retry) {
     return (
       <li class="turn pending retrying">
-        <span class="turn-icon" aria-hidden="true">{data.retry.attempt}</span>
+        <span class="turn-icon" aria-hidden="true"><Icon name="retry" size={14} /></span>
         <div class="turn-body">
           <p>
-            {nextAttempt(data.retry).replace(/^a/, "A").replace(/^w/, "W")} starts <Countdown until={data.retry.until} />
+            {nextAttempt(data.retry).replace(/^r/, "R").replace(/^w/, "W")} starts <Countdown until={data.retry.until} />
           </p>
         </div>
       </li>

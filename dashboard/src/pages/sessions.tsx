@@ -5,8 +5,11 @@ import { count, dollars, total, humanize, nextAttempt } from "../format";
 import { useSessions } from "../live/use_sessions";
 import { updateParams, navigate, hrefTo } from "../route";
 import { EscalateDialog } from "../ui/escalate";
+import { WaysIn } from "../ui/command";
 import { EmptyState, LoadError, Loading } from "../ui/empty";
+import { Guide, isGuideOpen } from "../ui/guide";
 import { Icon } from "../ui/icons";
+import { Search } from "../ui/search";
 import { useKeys } from "../ui/shortcuts";
 import { Ago, Badge, Countdown, Model, Select, Tabs } from "../ui/parts";
 import { Until } from "../ui/parked";
@@ -66,6 +69,7 @@ export default function Sessions({ params }: { params: URLSearchParams }) {
         </div>
         <PauseButton paused={paused} pendingChanges={list.pendingChanges} toggle={() => setPaused((on) => !on)} />
       </header>
+      <Guide isEmpty={!filtered && !list.loading && list.error === null && list.rows.length === 0} />
       <Filters params={params} search={search} />
       {list.error && list.rows.length === 0 ? (
         <LoadError error={list.error} retry={list.reload} />
@@ -100,21 +104,11 @@ function PauseButton({ paused, pendingChanges, toggle }: { paused: boolean; pend
 }
 
 function Filters({ params, search }: { params: URLSearchParams; search: { current: HTMLInputElement | null } }) {
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const updateQuery = (text: string) => {
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => updateParams({ q: text.trim() }), 200);
-  };
   const options = (label: string, names: readonly string[]) => [{ value: "", label }, ...names.map((name) => ({ value: name, label: name || "(none)" }))];
   const value = (name: string) => params.get(name) ?? "";
   return (
     <div class="filters">
-      <label class="search">
-        <span class="visually-hidden">Search sessions</span>
-        <Icon name="search" size={16} />
-        <input ref={search} class="input" type="search" placeholder="Search" value={value("q")} onInput={(event) => updateQuery(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />
-      </label>
+      <Search label="Search sessions" value={value("q")} input={search} />
       <Select label="Project" value={value("project")} choices={options("All projects", me.value?.projects ?? [])} pick={(project) => updateParams({ project })} />
       <Select label="Model" value={value("model")} choices={options("All models", me.value?.models ?? [])} pick={(model) => updateParams({ model })} />
       <Tabs label="Status" value={value("status")} pick={(status) => updateParams({ status })}
@@ -286,9 +280,8 @@ function NoSessions({ filtered }: { filtered: boolean }) {
   }
   return (
     <EmptyState title="No sessions yet">
-      <p>A session appears here when an agent runs under Rung and writes to this journal. Try it:</p>
-      <pre>{`rung run --journal ${me.value?.journal || "rung.db"} -- my-agent`}</pre>
-      <p class="small">Or, in Python: <code>rung.recover(attempt, request, journal=rung.journal())</code></p>
+      <p>A session appears here when an agent runs under Rung and writes to this journal.</p>
+      {isGuideOpen.value ? null : <WaysIn />}
     </EmptyState>
   );
 }

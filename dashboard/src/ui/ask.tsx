@@ -24,6 +24,7 @@ export function AskForm({ ask, onAnswered }: { ask: AskOut; onAnswered: () => vo
     <div class="ask-body">
       <p>{ask.question}</p>
       {ask.estimate !== null ? <p class="muted small">Estimated cost: {dollars(ask.estimate)}</p> : null}
+      {ask.note ? <p class="muted small">{ask.note}</p> : null}
       <label class="field">
         <span>Note (optional)</span>
         <input class="input" value={note} maxLength={2000} onInput={(event) => setNote(event.currentTarget.value)} />

@@ -78,7 +78,7 @@ export function RetryDialog({ session, close }: { session: string; close: () => 
       {mode === "context" ? (
         <label class="field">
           <span>Prompt to send</span>
-          <textarea class="textarea" rows={11} value={prompt ?? data?.prompt ?? ""} onInput={(event) => setPrompt(event.currentTarget.value)} disabled={!data} />
+          <textarea class="textarea" rows={11} value={prompt ?? data?.prompt ?? ""} placeholder={data || preview.error ? "" : "Loading"} onInput={(event) => setPrompt(event.currentTarget.value)} disabled={!data} />
           <small>
             {count((prompt ?? data?.prompt ?? "").length)} characters
             {data?.model ? ` · to ${data.model}` : ""}

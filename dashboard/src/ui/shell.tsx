@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
+import { signedOut } from "../api";
 import { connection, lastMessageAt } from "../live/bus";
 import { time } from "../format";
 import type { CurrentUser } from "../wire";
 import { Icon, type IconName, Logo } from "./icons";
 import { navigate } from "../route";
-import { hasCrew, hasFleet, inboxCount } from "../live/inbox";
+import { firingCount, hasCrew, hasFleet, inboxCount } from "../live/inbox";
 import { Help, openHelp } from "./help";
 import { useKeys } from "./shortcuts";
 import { ThemeSwitch } from "./theme";
@@ -15,6 +16,8 @@ const SECTIONS: { name: IconName & string; label: string }[] = [
   { name: "incidents", label: "Incidents" },
   { name: "analytics", label: "Analytics" },
   { name: "policies", label: "Policies" },
+  { name: "budgets", label: "Budgets" },
+  { name: "alerts", label: "Alerts" },
 ];
 
 const CONNECTION_LABELS = {
@@ -23,6 +26,7 @@ const CONNECTION_LABELS = {
   stale: { text: "stale", tone: "retrying" },
   lost: { text: "reconnecting", tone: "failed" },
 } as const;
+const SIGNED_OUT_LABEL = { text: "signed out", tone: "succeeded" } as const;
 
 export function Shell({ current, me, children }: { current: string; me: CurrentUser | null; children: ComponentChildren }) {
   const sections = [...SECTIONS];
@@ -30,7 +34,10 @@ export function Shell({ current, me, children }: { current: string; me: CurrentU
   if (hasFleet.value) sections.push({ name: "fleet", label: "Fleet" });
   useKeys({
     "g s": () => navigate(["sessions"]), "g i": () => navigate(["inbox"]), "g n": () => navigate(["incidents"]),
-    "g a": () => navigate(["analytics"]), "g p": () => navigate(["policies"]), "g c": () => navigate(["crew"]), "g f": () => navigate(["fleet"]), "?": openHelp,
+    "g a": () => navigate(["analytics"]), "g p": () => navigate(["policies"]),
+    "g b": () => navigate(["budgets"]), "g l": () => navigate(["alerts"]), "?": openHelp,
+    ...(hasCrew.value ? { "g c": () => navigate(["crew"]) } : {}),
+    ...(hasFleet.value ? { "g f": () => navigate(["fleet"]) } : {}),
   });
   return (
     <div class="shell">
@@ -47,12 +54,8 @@ export function Shell({ current, me, children }: { current: string; me: CurrentU
               <li key={name}>
                 <a href={`#/${name}`} aria-current={current === name ? "page" : undefined}>
                   <Icon name={name} /> {label}
-                  {name === "inbox" && inboxCount.value > 0 ? (
-                    <span class="bubble">
-                      {inboxCount.value}
-                      <span class="visually-hidden"> items</span>
-                    </span>
-                  ) : null}
+                  {name === "inbox" ? <Bubble count={inboxCount.value} what="items" /> : null}
+                  {name === "alerts" ? <Bubble count={firingCount.value} what="firing" /> : null}
                 </a>
               </li>
             ))}
@@ -85,8 +88,18 @@ export function Shell({ current, me, children }: { current: string; me: CurrentU
   );
 }
 
+function Bubble({ count, what }: { count: number; what: string }) {
+  if (count === 0) return null;
+  return (
+    <span class="bubble">
+      {count}
+      <span class="visually-hidden"> {what}</span>
+    </span>
+  );
+}
+
 function ConnectionStatus() {
-  const { text, tone } = CONNECTION_LABELS[connection.value];
+  const { text, tone } = signedOut.value ? SIGNED_OUT_LABEL : CONNECTION_LABELS[connection.value];
   return (
     <span class={`connection ${tone}`} role="status" title={`Last update from the service at ${time(lastMessageAt.value / 1000)}`}>
       {text}
@@ -96,6 +109,7 @@ function ConnectionStatus() {
 
 function StaleBanner() {
   const state = connection.value;
+  if (signedOut.value) return null; // there is no stream to lose, and no data that could be old
   if (state !== "stale" && state !== "lost") return null;
   return (
     <p class={`banner ${state === "stale" ? "retrying" : "failed"}`} role="status">
