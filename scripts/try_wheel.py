@@ -1,4 +1,4 @@
-"""Build the wheel, install it into an empty environment and use it as a new user would."""
+"""Build the wheel, install it into an empty environment and use it as a new user would; then try each extra alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from locked import locked_versions
+from try_extras import try_extras
 
 SMOKE_TEST = """
 import sys
@@ -28,12 +29,16 @@ print("library: recovered on", outcome.path)
 
 
 def main() -> None:
-    """Build, install and use the wheel; exit at the first failure."""
+    """Build, install and use the wheel, or use the one that is given; exit at the first failure."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        os.environ["RUNG_JOURNAL"] = str(folder / "journal.db")  # leave the user's journal alone
-        run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], quiet=True)
-        wheel = next(folder.glob("rung-*.whl"))
+        os.environ["RUNG_JOURNAL"] = str(folder / "journal.db")  # leave the user's journal and keys alone
+        os.environ["XDG_DATA_HOME"] = os.environ["XDG_CONFIG_HOME"] = directory
+        if sys.argv[1:]:
+            wheel = Path(sys.argv[1]).resolve()
+        else:
+            run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], quiet=True)
+            wheel = next(folder.glob("rung-*.whl"))
         print("wheel:", wheel.name, f"{wheel.stat().st_size // 1024} KiB")
         require_dashboard(zipfile.ZipFile(wheel).namelist(), "the wheel")
         run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], quiet=True)
@@ -52,16 +57,20 @@ def main() -> None:
         assert "rung[cli]" in without_cli.stderr, without_cli.stderr  # noqa: S101  # as above
         print("without click:", without_cli.stderr.strip())
 
+        run([*install, f"{wheel}[service]"])
+        run([str(rung), "serve", "--help"], quiet=True)
         run([*install, f"{wheel}[all]"])
         for arguments in (
             ["--version"],
+            ["demo", "--fast"],
             ["ladder", "show", "task"],
             ["schema", "outcome"],
             ["lab", "faults"],
         ):
             run([str(rung), *arguments], quiet=True)
         run([str(rung), "run", "--", "true"])
-        print("command line: version, ladder, schema, lab and run work")
+        print("command line: version, demo, ladder, schema, lab and run work")
+        try_extras(wheel, folder)
 
 
 def require_dashboard(names: list[str], archive: str) -> None:

@@ -25,6 +25,8 @@ LOCKS: Final = {
     "requirements/litellm.txt": ("--group", "litellm"),
     "requirements/node.txt": ("--group", "node"),
     "requirements/temporal-server.txt": ("--group", "temporal-server"),
+    # The demo of `make run` has the versions that the gate tests.
+    "requirements/run.txt": ("pyproject.toml", "--extra", "service", "--group", "run", "-c", "constraints.txt"),
     "requirements/temporal-openai-agents.txt": ("--group", "temporal-openai-agents"),
     # The image has the versions that the gate tests.
     "deploy/requirements.txt": (
@@ -34,6 +36,8 @@ LOCKS: Final = {
     ),
     "deploy/build-requirements.txt": ("deploy/build-requirements.in", "-c", "requirements/node.txt"),
     "requirements/deploy.txt": ("requirements/deploy.in",),
+    "requirements/docs.txt": ("requirements/docs.in",),
+    "requirements/release.txt": ("requirements/release.in",),
     # Each client of `make clients` has an environment of its own.
     **{
         f"bench/clients/locks/{path.stem}.txt": (str(path.relative_to(ROOT)),)

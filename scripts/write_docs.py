@@ -6,28 +6,25 @@ import argparse
 import sys
 from pathlib import Path
 
-from docpages import events, kinds, ladders, plans, policy, prompts
+from docpages import cli, events, flow_pictures, kinds, ladder_pictures, ladders, plans, policy, prompts, settings
 from docpages.markdown import GENERATED_MARKER
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 
 def all_pages() -> dict[str, str]:
-    """Return the path (below docs/reference) and text of every generated page."""
+    """Return the path (below docs/reference) and text of every generated page and picture."""
     pages: dict[str, str] = {}
-    for generator in (kinds, ladders, prompts, policy, plans, events):
+    for generator in (kinds, ladders, prompts, policy, settings, plans, events, cli):
         pages |= generator.pages()
-    return pages
+    return pages | ladder_pictures.pictures() | flow_pictures.pictures()
 
 
 def obsolete(folder: Path, expected: dict[str, str]) -> list[Path]:
-    """Return generated pages that are no longer expected; hand-written pages have no marker."""
-    return [
-        path
-        for path in sorted(folder.rglob("*.md"))
-        if path.relative_to(folder).as_posix() not in expected
-        and path.read_text(encoding="utf-8").startswith(GENERATED_MARKER)
-    ]
+    """Return generated pages and pictures that are no longer expected; hand-written pages have no marker."""
+    generated = [path for path in folder.rglob("*.md") if path.read_text(encoding="utf-8").startswith(GENERATED_MARKER)]
+    found = sorted([*generated, *folder.glob("pictures/*.svg")])
+    return [path for path in found if path.relative_to(folder).as_posix() not in expected]
 
 
 def write(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -87,16 +88,30 @@ def _weighted_errors(random: Random) -> tuple[tuple[float, Exception], ...]:
     )
 
 
+ALERTS: dict[str, Any] = {  # without channels: nobody is notified
+    "interval": 5,
+    "rules": {
+        "failing": {"when": "failure_rate", "threshold": 0.3, "window": 3_600, "severity": "critical"},
+        "expensive": {"when": "cost", "threshold": 500},
+        "waiting": {"when": "unanswered", "threshold": 1, "window": 30},
+    },
+}
+
+
 class World:
     """The agents of the demo, their journal, and their policy."""
 
     def __init__(self, seed: int = 7) -> None:
         self.journal_path = Path(tempfile.mkdtemp(prefix="rung-demo-")) / "journal.db"
-        self.settings: dict[str, Any] = {"policy": {"ladder": "model", "models": [dict(model) for model in MODELS]}}
+        self.settings: dict[str, Any] = {
+            "policy": {"ladder": "model", "models": [dict(model) for model in MODELS]},
+            "alerts": ALERTS,
+        }
         self._random = Random(seed)  # noqa: S311  # not for security
         self._ended = threading.Event()
         self._crew = DemoCrew(self.journal_path.with_name("import.db"), Random(seed))  # noqa: S311
         self.crews: tuple[str, ...] = (self._crew.path,)
+        self.notes = next_steps(Path(sys.executable).parent)
 
     def begin(self, journal: Journal) -> None:
         """Write past incidents, then start the agents."""
@@ -172,6 +187,7 @@ class World:
                 breakers=BreakerRegistry(),
                 retry_budget=None,
                 clock=clock,
+                jitter=self._random.random,
             )
 
 
@@ -196,6 +212,23 @@ class LiveJournal(ProjectJournal):
     def append(self, incident: str, first: int, events: Sequence[Event]) -> DurableFuture[None] | None:
         """Append events, unless the demo has ended."""
         return None if self._ended.is_set() else super().append(incident, first, events)
+
+
+def next_steps(bin_directory: Path) -> tuple[str, ...]:
+    """Return what to type next, with the commands of this environment."""
+    place = bin_directory.relative_to(Path.cwd()) if bin_directory.is_relative_to(Path.cwd()) else bin_directory
+    commands = (
+        (f"{place}/python examples/guarded_call.py", "a small program; examples/README.md lists more"),
+        (f"{place}/rung run -- COMMAND", "recover your own agent or script"),
+        (f"{place}/rung gateway run -- COMMAND", "recover the model calls of an agent"),
+        (f"{place}/rung serve", "the dashboard of your own agents"),
+    )
+    width = max(len(command) for command, _ in commands)
+    return (
+        "demo: scripted agents fail and recover; the journal is deleted at the end",
+        "next, in another terminal:",
+        *(f"  {command:{width}}  {what}" for command, what in commands),
+    )
 
 
 def _policy(agent: Agent, *, confirm: str, live: bool) -> Policy:

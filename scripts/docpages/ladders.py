@@ -9,8 +9,9 @@ from docpages.markdown import code, codes, count, fence, member_comments, page, 
 from rung.core.domain.error_size import Size
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.ladder import ACTION_DESCRIPTIONS, ENDING_ACTIONS, Ladder, Rung, RungScope
-from rung.core.policy.policy import TEMPLATES, preset, worst_case
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import TEMPLATES, preset
+from rung.core.policy.worst_case import worst_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,7 @@ def _page(ladder: Ladder) -> str:
         f"Ladder {code(ladder.name)}",
         ladder.about,
         "See [all ladders and actions](README.md).",
+        f"![Ladder {ladder.name}: its rungs, and the failures that enter at each](../pictures/ladder-{ladder.name}.svg)",
         "## Rungs",
         fence(_diagram(ladder)),
         "The seconds of `retry` are seconds of backoff: they limit neither a repeated attempt at work, which has its own limit and"

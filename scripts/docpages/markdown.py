@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING
+
+from rung.core.domain.settings_schema import declared_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,9 +59,26 @@ def count(number: int, singular: str) -> str:
 
 
 def doc(documented: object) -> str:
-    """Return a docstring with each paragraph on one line; aligned columns become a code block."""
-    paragraphs = (inspect.getdoc(documented) or "").split("\n\n")
-    return "\n\n".join(_unwrapped(paragraph) for paragraph in paragraphs)
+    """Return a docstring with each paragraph on one line; aligned columns become a code block.
+
+    Fields become a list, except declared settings, which a page has in a table. The other sections are left out.
+    """
+    text = inspect.getdoc(documented) or ""
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if not _SECTION.match(paragraph)]
+    shown = [_unwrapped(paragraph) for paragraph in paragraphs]
+    fields = _fields(documented, text)
+    return "\n\n".join([*shown, bullets(fields)] if fields else shown)
+
+
+_SECTION = re.compile("(?:Args|Attributes|Raises|Returns|Example):\n")
+
+
+def _fields(documented: object, text: str) -> list[str]:
+    """Return the fields that a docstring describes, without declared settings."""
+    section = re.search(r"(?:^|\n)Attributes:\n((?: .*\n?)+)", text)
+    declared = {each.name for each in declared_settings(documented)} if is_dataclass(documented) else set()
+    rows = [] if section is None else re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section[1], re.MULTILINE)
+    return [f"`{name}`: {' '.join(about.split())}" for name, about in rows if name not in declared]
 
 
 def member_comments(enum: type[StrEnum]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Generate the reference page of policy files; the examples are validated first."""
+"""Generate the reference page of policies; the examples are validated first."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from docpages.markdown import code, codes, doc, fence, page, table
-from rung.adapters.system.user_hooks import CommandHook
-from rung.core.agents.own_agents import OwnAgent
-from rung.core.classify.user_rules import RuleTable
 from rung.core.domain.ladder import Action, Ladder, Rung
 from rung.core.domain.settings_schema import REQUIRED, declared_settings
 from rung.core.policy.backoff import Backoff
 from rung.core.policy.budget import Budget
 from rung.core.policy.learn_settings import LearnSettings
 from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
-from rung.core.policy.policy import DEFAULT_RETRY, TEMPLATES, Model, Policy, preset
+from rung.core.policy.policy import DEFAULT_RETRY, Model, Policy
 from rung.core.policy.presets import LADDERS
-from rung.core.policy.spend_limits import SpendLimits
 from rung.core.policy.stalls import StallLimits
-from rung.core.policy.stop_settings import StopSettings
-from rung.detectors.loop_settings import LoopSettings
-from rung.gateway.settings import GatewayKey, GatewaySettings, Price, SizeLimits, TierPrice, TimeoutSettings
-from rung.gateway.upstream.settings import UpstreamSettings
-from rung.wiring.recording import RecordingSettings
+from rung.core.policy.templates import TEMPLATES, preset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +35,10 @@ _OTHER_KEYS: dict[str, tuple[str, str]] = {
         "Entry rungs of single kinds; those of the ladder stay for the others.",
     ),
     "tries": ("a table: rung = a whole number, 0 or more", "Number of tries of single rungs."),
-    "attempts": ("a whole number, 1 or more", "Cap on the attempts of one incident, including the first."),
+    "attempts": (
+        "a whole number, 1 or more",
+        "Cap on the attempts of one incident, including the first. Probes of a failing service are not counted: `patience` bounds them.",
+    ),
     "seconds": ("seconds, 0 or more", "Cap on the seconds of one incident from its start, including waits."),
     "dollars": ("US dollars, 0 or more", "Cap on the US dollars of one incident, as reported by the attempts."),
 }
@@ -103,11 +98,9 @@ def pages() -> dict[str, str]:
     for example in (EXAMPLE, OWN_LADDER):
         parse_policy_file(tomllib.loads(example))  # documented examples must be valid
     text = page(
-        "Policy files",
-        "A policy file (`rung.toml`) is validated when it is loaded; an error names the key and the allowed values.",
-        "A file in a working directory is policy data alone, and can only lower your limits, until you "
-        "[trust it](../howto/trust-a-settings-file.md).",
-        table(("table", "content"), _TABLES),
+        "Policy",
+        "A policy is a ladder with its limits. These are the keys of `[policy]`, `[projects.NAME]` and `[tools.NAME]` in "
+        "[rung.toml](settings.md), of `rung.policy(…)` in Python, and of the policies in the dashboard.",
         "## Keys",
         f"Defaults are those of the ladder {code('task')} with the template {code('default')}.",
         table(("key", "type", "default", "meaning"), _key_rows()),
@@ -124,7 +117,7 @@ def pages() -> dict[str, str]:
         table(("key", "default"), _defaults(LearnSettings)),
         "### `models`",
         doc(Model),
-        _keys(Model),
+        keys_table(Model),
         "### Defaults by ladder",
         table(("ladder", "attempts", "seconds", "retries"), _ladder_rows()),
         "## Templates",
@@ -137,47 +130,13 @@ def pages() -> dict[str, str]:
         "In `entry`, `applies_to` and `retry`, the name of a [group](kinds/README.md) stands for all its kinds.",
         "### Rungs",
         doc(Rung),
-        _keys(Rung),
+        keys_table(Rung),
         "See the [list of actions](ladders/README.md). The default name is the action; the default scope of `retry` is "
         "`action`.",
         "### Example of a ladder",
         fence(OWN_LADDER, "toml"),
-        "## Other tables",
-        *(part for title, settings in _SETTINGS for part in (f"### {title}", doc(settings), _keys(settings))),
     )
     return {"policy.md": text}
-
-
-_SETTINGS = (
-    ("`[[rules]]`", RuleTable),
-    ("`[stop]`", StopSettings),
-    ("`[[hooks]]`", CommandHook),
-    ("`[[agents]]`", OwnAgent),
-    ("`[loops]`", LoopSettings),
-    ("`[recording]`", RecordingSettings),
-    ("`[gateway]`", GatewaySettings),
-    ("`[gateway.timeouts]`", TimeoutSettings),
-    ("`[gateway.limits]`", SizeLimits),
-    ("`[gateway.budgets]`", SpendLimits),
-    ("`[gateway.upstreams.NAME]`", UpstreamSettings),
-    ("`[[gateway.keys]]`", GatewayKey),
-    ("`[gateway.prices.MODEL]`", Price),
-    ("`[[gateway.prices.MODEL.tiers]]`", TierPrice),
-)
-_TABLES = (
-    ("`[policy]`", "The policy, with the keys below."),
-    ("`[ladder]`", "Your own ladder; omit `policy.ladder` in this case."),
-    ("`[projects.NAME]`", "Overrides for one project, with the same keys."),
-    (
-        "`[tools.NAME]`",
-        (
-            "Overrides for one tool, with the same keys. They take precedence over the project. NAME is the program of the "
-            "command for `rung run` and a pipeline's stage, and the tool of a failure for everything else: a tool call for the "
-            "gateway, a report for MCP, a loop for hooks, `AttemptError(tool=…)` for the library."
-        ),
-    ),
-    ("`[[rules]]`", "Your own classification rules; see [Classify failures](../howto/classify-failures.md)."),
-)
 
 
 def _key_rows() -> Iterator[tuple[str, ...]]:
@@ -193,17 +152,18 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         "budget": _BY_LADDER,
         **dict.fromkeys(("attempts", "seconds", "dollars"), _BY_LADDER),
     }
-    explicit["dollars"] = _value(base.budget.dollars)
+    explicit["dollars"] = written(base.budget.dollars)
     keys = _OTHER_KEYS | {each.name: (each.type.allowed, each.doc) for each in declared_settings(Policy)}
     for key in POLICY_KEYS:
         kind, meaning = keys[key]
-        default = explicit[key] if key in explicit else _value(getattr(base, key))
+        default = explicit[key] if key in explicit else written(getattr(base, key))
         yield code(key), kind, default, meaning
 
 
-def _keys(settings: type) -> str:
+def keys_table(settings: type) -> str:
+    """Return a table of the declared keys of a settings class."""
     rows = (
-        (code(key.name), key.type.allowed, "required" if key.default is REQUIRED else _value(key.default), key.doc)
+        (code(key.name), key.type.allowed, "required" if key.default is REQUIRED else written(key.default), key.doc)
         for key in declared_settings(settings)
     )
     return table(("key", "allowed", "default", "meaning"), rows)
@@ -212,14 +172,14 @@ def _keys(settings: type) -> str:
 def _defaults(record: Any) -> Iterator[tuple[str, str]]:
     for field in fields(record):
         if field.init:
-            yield code(field.name), "required" if field.default is MISSING else _value(field.default)
+            yield code(field.name), "required" if field.default is MISSING else written(field.default)
 
 
 def _ladder_rows() -> Iterator[tuple[str, ...]]:
     for name in LADDERS:
         policy = preset(name)
         link = f"[{name}](ladders/{name}.md)"
-        yield link, _value(policy.budget.attempts), _value(policy.budget.seconds), _retries(policy)
+        yield link, written(policy.budget.attempts), written(policy.budget.seconds), _retries(policy)
 
 
 def _template_rows() -> Iterator[tuple[str, ...]]:
@@ -238,11 +198,11 @@ def _flat(policy: Policy) -> dict[str, str]:
         if field.name in ("name", "ladder"):
             continue
         if isinstance(value, Backoff | Budget | StallLimits):
-            flat |= {f"{field.name}.{part.name}": _value(getattr(value, part.name)) for part in fields(value)}
+            flat |= {f"{field.name}.{part.name}": written(getattr(value, part.name)) for part in fields(value)}
         elif isinstance(value, frozenset):
             flat[field.name] = "default" if value == DEFAULT_RETRY else codes(sorted(value)) or "none"
         else:
-            flat[field.name] = _value(value)
+            flat[field.name] = written(value)
     return flat
 
 
@@ -251,7 +211,7 @@ def _retries(policy: Policy) -> str:
     return ", ".join(tries) or "no retry rung"
 
 
-def _value(value: object) -> str:
+def written(value: object) -> str:
     """Return a value as written in a policy file."""
     if value is None:
         return "none"

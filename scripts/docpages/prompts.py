@@ -11,8 +11,8 @@ from rung.core.domain.failures import Evidence, Failure, Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import HANDOVER_ACTIONS, WAITING_ACTIONS, Action
 from rung.core.domain.request import Request
-from rung.core.policy.policy import preset
 from rung.core.policy.prompts import FIELDS, PROMPTS
+from rung.core.policy.templates import preset
 from rung.core.recovery.apply_rung import ANSWERED_PROMPT, apply_rung
 from rung.core.recovery.session_resume import CONTINUE_PROMPT, LOST_PROMPT
 
@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
     fields = (
         f"Placeholders: {codes('{' + field + '}' for field in FIELDS)}. Other text in braces is not replaced. Errors, "
         "stacks, outputs and earlier errors become blocks of quoted data (`> ` before each line) on lines of their own, "
-        "because whoever causes an error writes its text; missing parts and steps stay on one line."
+        "because whoever causes an error writes its text; missing parts and steps stay on one line. `{done}` is a line with the steps, or nothing if there are none."
     )
     return {"prompts.md": page("Recovery prompts", intro, fields, *parts)}
 

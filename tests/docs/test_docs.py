@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+import click
 import pytest
 
+from rung.cli.group import root
 from rung.core.classify.classifier import RULES, classify
 from rung.core.classify.guide.work import GUIDES
 from rung.core.classify.rule_index import ClassifyRule
+from rung.core.crew.contract import WORKER_TRANSITIONS
 from rung.core.crew.plan import CrewSettings, PlannedTask, checked_plan
 from rung.core.domain import events
 from rung.core.domain.failures import GROUPS, Kind
 from rung.core.domain.settings_schema import declared_settings
 from rung.core.pipeline.spec import PipelineSettings, PipelineStage, read_pipeline
-from rung.core.policy.parser import POLICY_KEYS, parse_policy_file
+from rung.core.policy.parser import FILE_KEYS, POLICY_KEYS, parse_policy_file
 from rung.core.policy.presets import LADDERS
 from rung.core.policy.prompts import PROMPTS
 
@@ -157,6 +163,48 @@ def test_every_key_of_a_plan_and_a_pipeline_is_described(name: str, key: Setting
     {"plan.md": checked_plan, "pipeline.md": read_pipeline}[name](tomllib.loads(example))
 
 
+@pytest.mark.parametrize("key", FILE_KEYS)
+def test_every_table_of_the_settings_file_is_described(key: str) -> None:
+    """Every top-level key that rung.toml accepts has a row with a link to its keys."""
+    assert re.search(rf"^\| \[`\[*{key}[^`]*`\]\(\S+\) \| .+ \|", read("settings.md"), re.MULTILINE)
+
+
+def settings_classes() -> dict[str, type]:
+    """Return every class that declares keys of rung.toml, by its name; those of other files are left out."""
+    modules = ("gateway", "wiring", "detectors", "core.agents", "core.policy", "core.classify", "adapters.system")
+    for package in modules:
+        found = importlib.import_module(f"rung.{package}")
+        for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
+            importlib.import_module(module.name)
+    prefixes = tuple(f"rung.{package}." for package in modules)
+    return {
+        value.__name__: value
+        for name, module in list(sys.modules.items())
+        if name.startswith(prefixes)
+        for value in vars(module).values()
+        if isinstance(value, type) and is_dataclass(value) and value.__module__ == name
+        if any("setting" in field.metadata for field in fields(value))
+    }
+
+
+SETTINGS = settings_classes()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_key_of_the_settings_file_is_described(name: str) -> None:
+    """Every key that a table of rung.toml accepts has a row with allowed values, default and meaning."""
+    text = read("policy.md") if name in ("Policy", "Model") else read("settings.md")
+    keys = [key.name for key in declared_settings(SETTINGS[name])]
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    described = [re.findall(r"^\| `(\w+)` \| .+ \| .+ \| .+ \|$", one, re.MULTILINE) for one in tables]
+    assert any(set(keys) <= set(one) for one in described), f"no table has the keys of {name}: {keys}"
+
+
+def test_the_settings_file_may_choose_a_durable_engine() -> None:
+    """A `[fleet]` table, which `rung fleet` reads, does not stop the commands that read the policy."""
+    parse_policy_file({"fleet": {"engine": "embedded"}})
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_every_event_is_described(name: str) -> None:
     """Every event is listed with its docstring and all its fields."""
@@ -166,6 +214,50 @@ def test_every_event_is_described(name: str) -> None:
     event = getattr(events, name)
     assert (event.__doc__ or "").splitlines()[0] in section
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(event._fields)
+
+
+def commands() -> dict[str, click.Command]:
+    """Return every command that is not hidden, by its path."""
+    found: dict[str, click.Command] = {}
+
+    def walk(command: click.Command, context: click.Context) -> None:
+        found[context.command_path] = command
+        for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+            inner = command.get_command(context, name) if isinstance(command, click.Group) else None
+            if inner is not None and not inner.hidden:
+                walk(inner, click.Context(inner, info_name=name, parent=context))
+
+    walk(root, click.Context(root, info_name="rung", **root.context_settings))
+    return {path: command for path, command in found.items() if path != "rung"}
+
+
+COMMANDS = commands()
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_and_option_is_described(path: str) -> None:
+    """Every command has a heading, its usage, and a row for each option that has a help text."""
+    text = read(f"cli/{path.split()[1]}.md")
+    _, found, rest = text.partition(f"# `{path}`\n")
+    assert found
+    section = rest.partition("\n## ")[0]
+    assert f"```text\n{path} " in section or f"```text\n{path}\n" in section
+    for option in COMMANDS[path].params:
+        if isinstance(option, click.Option) and option.help and not option.hidden:
+            assert re.search(rf"^\| `[^`]*{re.escape(max(option.opts, key=len))}\b", section, re.MULTILINE), option.opts
+
+
+def test_the_pictures_show_the_data() -> None:
+    """Each ladder's picture names its rungs; the others name every decision, and every state that a task can have."""
+    for name, ladder in LADDERS.items():
+        svg = read(f"pictures/ladder-{name}.svg")
+        for index, rung in enumerate(ladder.rungs):
+            assert f">{ladder.level(index)}  {rung.name}" in svg
+        assert f"(../pictures/ladder-{name}.svg)" in read(f"ladders/{name}.md")
+    path, states = read("pictures/failure-path.svg"), read("pictures/crew-states.svg")
+    assert all(f">{decision.__name__}<" in path for decision in get_args(events.Decision))
+    reached = {each.after for each in WORKER_TRANSITIONS}
+    assert all(f">{state}<" in states for state in reached)
 
 
 def test_the_example_policies_load() -> None:

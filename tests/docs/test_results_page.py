@@ -229,7 +229,7 @@ def test_the_other_sections_read_their_figures() -> None:
     cuts = {"cuts": 3, "acknowledged": 10, "lost": 0, "journals_with_losses": 0, "damaged": 0}
     goal = {"name": "speed", "limit": 70, "measured": 80.0, "unit": " %", "is_minimum": True, "met": True}
     text = page(
-        record("concurrency", {"calls": 9, "rows": [{"share": 0.4, "lost": {"rung": 4, "t": 2}, "load": {"rung": 1.0, "t": 2.0}}]}),
+        record("concurrency", {"calls": 9, "rows": [{"share": 0.4, "lost": {"rung": 4, "t": 2}, "load": {"rung": 1.0, "t": 2.0}, "seconds": {"rung": 2.0, "t": 1.0}}]}),
         record("gateway", {"cells": {"c=1": {**cell, "LiteLLM": {**cell["rung"], "p50": 0.5}}}, "memory": {"0": 50.0}, "ready": 0.1}),
         record("matrix", {"columns": {"rung": {"cells": 4, "whole": 4, "silent": 0}, "Portkey": {"cells": 4, "whole": 1, "silent": 2}}}),
         record("incidents", {"rows": [{**row, "gateway": "none"}, {**row, "gateway": "Rung", "survived": 1.0, "requests_per_call": 2.0}]}),

@@ -1,0 +1,1 @@
+"""Pictures of README, made from the running program."""
