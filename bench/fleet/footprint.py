@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rung
-from rung.engine.ports import SystemClock
+from rung.engine.ports.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -99,7 +99,9 @@ class RungGateway:
 
     def __init__(self, route: str, upstreams: dict[str, Upstream], began: float) -> None:
         names = [MODEL, OTHER_MODEL] if route == "two models" else [MODEL]
-        table: dict[str, Any] = {"anthropic": "http://first"}
+        # With prices, nothing is looked up in a thread: one that stays in its pool would stop the virtual clock.
+        prices = {name: {"input": 1.0, "output": 1.0} for name in (MODEL, OTHER_MODEL)}
+        table: dict[str, Any] = {"anthropic": "http://first", "prices": prices}
         simulated = {("anthropic", MODEL): upstreams["first"], ("anthropic", OTHER_MODEL): upstreams["other model"]}
         if route == "two providers":
             table["upstreams"] = {

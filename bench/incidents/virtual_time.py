@@ -10,16 +10,17 @@ import asyncio
 import selectors
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 EPOCH_SECONDS: Final = 1_700_000_000.0
 _THREAD_SECONDS: Final = 0.001  # real time: the engine calls some functions in threads, which take no virtual time
 
 
-class _Clock:
+class _VirtualClock:
     def __init__(self) -> None:
         self.seconds = 1_000.0
 
@@ -27,7 +28,7 @@ class _Clock:
         return self.seconds
 
 
-CLOCK: Final = _Clock()
+CLOCK: Final = _VirtualClock()
 
 
 class _JumpingSelector(selectors.SelectSelector):
@@ -42,6 +43,18 @@ class _JumpingSelector(selectors.SelectSelector):
         return super().select(0)
 
 
+class _InlineExecutor(ThreadPoolExecutor):
+    """Executor that calls functions at once: its own threads would stay after the first call, and stop the clock."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # the caller gets it
+            future.set_exception(error)
+        return future
+
+
 def install() -> None:
     """Make the clock of this process virtual."""
     time.monotonic = CLOCK.now
@@ -51,6 +64,7 @@ def install() -> None:
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine to its end on a loop with virtual time."""
     loop = asyncio.SelectorEventLoop(_JumpingSelector())
+    loop.set_default_executor(_InlineExecutor())
     try:
         return loop.run_until_complete(work)
     finally:

@@ -30,8 +30,12 @@ def bare_decorator(mode: Mode, _scenario: Scenario) -> Decorator:
 
 
 def with_rung(_mode: Mode, scenario: Scenario) -> Decorator:
-    """Return `rung.guarded`; for failures with a breaker and a budget that do not trip."""
+    """Return `rung.guarded`; for failures with a breaker and a budget that do not trip, and without its log."""
+    import logging
+
     import rung
+
+    logging.getLogger("rung").setLevel(logging.CRITICAL)
 
     if scenario is Scenario.SUCCESS:
         return rung.guarded(rung.policy("call"))

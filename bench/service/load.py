@@ -32,7 +32,7 @@ HEADERS: Final = {"authorization": f"Bearer {TOKEN}"}
 MAX_P99_MS: Final = 50.0  # of the API
 
 
-class Listener:
+class DashboardListener:
     """A dashboard that receives every event, and resumes after a disconnect."""
 
     def __init__(self, url: str) -> None:
@@ -125,7 +125,7 @@ async def wait_until_up(url: str, client: aiohttp.ClientSession) -> None:
     raise SystemExit("the service did not start")
 
 
-async def _wait_for_listeners(dashboards: list[Listener], place: Path) -> list[int]:
+async def _wait_for_listeners(dashboards: list[DashboardListener], place: Path) -> list[int]:
     """Return all events of the journal, after the listeners had up to 30 seconds to receive them."""
     with open_journal(place) as journal:
         kept = [seq for (seq,) in journal.read("SELECT seq FROM event ORDER BY seq")]
@@ -147,7 +147,7 @@ async def measure(listeners: int, sessions: int, seconds: float, *, restart: boo
     with ProcessPoolExecutor(2, get_context("spawn")) as others:
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as client:
             await wait_until_up(url, client)
-            dashboards, ended = [Listener(url) for _ in range(listeners)], asyncio.Event()
+            dashboards, ended = [DashboardListener(url) for _ in range(listeners)], asyncio.Event()
             tasks = [asyncio.create_task(one.listen(client, ended)) for one in dashboards]
             await asyncio.sleep(1)
             before = memory_megabytes(service)

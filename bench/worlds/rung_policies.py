@@ -18,9 +18,10 @@ from rung.core.domain.errors import AttemptTimeout
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.ladder import ENDING_ACTIONS, WAITING_ACTIONS, Action
 from rung.core.domain.request import Request
-from rung.core.policy.policy import Model, preset
+from rung.core.policy.policy import Model
 from rung.core.policy.policy import Policy as RungPolicy
 from rung.core.policy.presets import LADDERS
+from rung.core.policy.templates import preset
 from rung.engine.loop.moves import ATTEMPT, NOTHING, CallPort, Wait
 from rung.engine.loop.recovery_steps import recovery
 from rung.engine.loop.run import RecoveryRun

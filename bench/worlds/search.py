@@ -20,13 +20,13 @@ from bench.worlds.results import Result, results
 from bench.worlds.rung_policies import rung_player
 from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
-from rung.core.policy.policy import Policy as RungPolicy
-from rung.core.policy.policy import preset
+from rung.core.policy.templates import preset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bench.worlds.world import World
+    from rung.core.policy.policy import Policy as RungPolicy
 
 RESAMPLES: Final = 0  # means only
 

@@ -56,7 +56,7 @@ def _epochs(changes: list[Audited]) -> list[str]:
     return found
 
 
-class Evidence:
+class HostRecords:
     """All that was written down in a world."""
 
     def __init__(self, world: World) -> None:
@@ -100,7 +100,7 @@ class Evidence:
         return count
 
 
-def check_runs(evidence: Evidence) -> None:
+def check_runs(evidence: HostRecords) -> None:
     """Acknowledged means present; every run ended exactly once, with the right value."""
     world = evidence.world
     acknowledged = evidence.names("submitted")
@@ -139,7 +139,7 @@ async def _values(world: World, runs: list[str]) -> dict[str, Any]:
             engine.journal.close()
 
 
-def check_epochs(evidence: Evidence) -> None:
+def check_epochs(evidence: HostRecords) -> None:
     """Epochs only grow, and every write comes from the process that owns the run at that moment."""
     for run, history in evidence.runs.items():
         epochs = history.epochs
@@ -158,7 +158,7 @@ def check_epochs(evidence: Evidence) -> None:
                     assert evidence.processes[row.writer] == (host, pid), f"{run} of {host} {pid}: {row}"
 
 
-def check_steps(evidence: Evidence) -> None:
+def check_steps(evidence: HostRecords) -> None:
     """Each step is recorded once and not changed; it begins again only in a new epoch, before it is recorded."""
     begun = Counter((each.run, each.key) for each in evidence.logged if each.what == "begin")
     ended = {(each.run, each.key) for each in evidence.logged if each.what == "end"}
@@ -177,7 +177,7 @@ def check_steps(evidence: Evidence) -> None:
     assert not late, f"a finished step began again: {late}"
 
 
-def check_spending(evidence: Evidence) -> None:
+def check_spending(evidence: HostRecords) -> None:
     """No budget is overspent or negative, and what the provider has answered is recorded or still held."""
     world = evidence.world
     key_of = {each.name: each.where.rpartition("/")[2] for each in evidence.said if each.what == "asking"}
@@ -221,7 +221,7 @@ def call_of(record: Any) -> str:
     return str(record.json["messages"][0]["content"])
 
 
-def unrecorded(evidence: Evidence, deaths: dict[str, float]) -> set[str]:
+def unrecorded(evidence: HostRecords, deaths: dict[str, float]) -> set[str]:
     """Return the answered calls that are not in the journal, of gateways that did not die before they could record it."""
     world = evidence.world
     answered = {

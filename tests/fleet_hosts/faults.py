@@ -36,7 +36,7 @@ class FaultKind(StrEnum):
 CUTS: Final = (FaultKind.LINK_DOWN, FaultKind.PARTITION, FaultKind.DEAF, FaultKind.MUTE)
 
 
-class Fault(NamedTuple):
+class HostFault(NamedTuple):
     """A fault. `pause`: seconds before it; `seconds`: for which it lasts at least; `amount`: of delay or loss."""
 
     kind: FaultKind
@@ -54,7 +54,7 @@ class HostChange(NamedTuple):
     end: float
 
 
-def plan(seed: int) -> list[list[Fault]]:
+def plan(seed: int) -> list[list[HostFault]]:
     """Return the faults of each host: a death, a freeze, delay, loss and two cuts, dealt out to the hosts."""
     chance = random.Random(seed)
     kinds = [FaultKind.DEATH, FaultKind.FREEZE, FaultKind.DELAY, FaultKind.LOSS, *chance.sample(CUTS, 2)]
@@ -63,10 +63,10 @@ def plan(seed: int) -> list[list[Fault]]:
     return [faults[number::HOSTS] for number in range(HOSTS)]
 
 
-def _fault(kind: FaultKind, chance: random.Random) -> Fault:
+def _fault(kind: FaultKind, chance: random.Random) -> HostFault:
     amounts = {FaultKind.DELAY: chance.uniform(0.01, 0.1), FaultKind.LOSS: chance.uniform(0.05, 0.3)}
     pause, seconds = chance.uniform(0.5, MAX_PAUSE_SECONDS), chance.uniform(0.3, 1.6) * LEASE_SECONDS
-    return Fault(kind, pause, seconds, amounts.get(kind, 0.0))
+    return HostFault(kind, pause, seconds, amounts.get(kind, 0.0))
 
 
 class FaultInjector:
@@ -77,20 +77,20 @@ class FaultInjector:
         self.changes: list[HostChange] = []
         self._takeover = threading.Lock()  # of one host at a time: another one must be able to take over
 
-    def run(self, faults: list[list[Fault]]) -> None:
+    def run(self, faults: list[list[HostFault]]) -> None:
         """Inject all faults; return when all have ended."""
         with ThreadPoolExecutor(HOSTS) as threads:
             done = [threads.submit(self._run, host, each) for host, each in zip(self._world.hosts, faults, strict=True)]
             for each in done:
                 each.result()
 
-    def _run(self, host: Host, faults: list[Fault]) -> None:
+    def _run(self, host: Host, faults: list[HostFault]) -> None:
         for fault in faults:
             time.sleep(fault.pause)  # the schedule of the seed
             begin = self._inject(host, fault)
             self.changes.append(HostChange(host.name, fault.kind, begin, time.time()))
 
-    def _inject(self, host: Host, fault: Fault) -> float:
+    def _inject(self, host: Host, fault: HostFault) -> float:
         if fault.kind in {FaultKind.DEATH, FaultKind.FREEZE}:
             with self._takeover:
                 return self._until_taken_over(host, fault)
@@ -110,7 +110,7 @@ class FaultInjector:
         net.shape(host.namespace, inbound=True, outbound=True, delay=0.0, loss=0.0)
         return begin
 
-    def _until_taken_over(self, host: Host, fault: Fault) -> float:
+    def _until_taken_over(self, host: Host, fault: HostFault) -> float:
         """Kill or stop a host that has runs in hand, and end the fault when others have taken them over."""
         world = self._world
         world.until(lambda: bool(self._owned(host)), f"{host.name} has a run in hand")

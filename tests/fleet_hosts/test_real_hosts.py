@@ -50,7 +50,7 @@ def _storm(made: World, seed: int) -> None:
     made.until(lambda: audit.count_open(made.url, made.engine) == 0, "every run has ended")
     made.until(lambda: made.live_executors() == made.expected_executors(), "all processes are live again")
     checks.check_status(made)
-    evidence = checks.Evidence(made)
+    evidence = checks.HostRecords(made)
     checks.check_runs(evidence)
     checks.check_epochs(evidence)
     checks.check_steps(evidence)

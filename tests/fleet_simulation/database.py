@@ -76,7 +76,7 @@ class SimulatedConnection(PostgresConnection):
         self.raw.executemany(sql, rows)
 
 
-class _Server(PostgresBackend):
+class _SharedServer(PostgresBackend):
     """Says that the journal is one that hosts share."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class SimulatedJournal:
     last_error = ""
 
     def __init__(self, database: SimulatedDatabase, doubt: Callable[[], str], others_act: Callable[[], object]) -> None:
-        self.backend, self.key = _Server(), JournalKey()
+        self.backend, self.key = _SharedServer(), JournalKey()
         self._database, self._doubt, self._others_act = database, doubt, others_act
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

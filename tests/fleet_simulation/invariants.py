@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from rung.core.policy.executor_health import MAX_TAKEOVERS
-from rung.core.policy.slices import settled
+from rung.core.policy.slices import use_as_of
 from rung.store.durable_runs import MAX_IDLE_CLAIMS
 from rung.store.fleet import slices
 from rung.store.fleet.spend_slices import DOUBT_SECONDS, LEASE_SECONDS
@@ -218,7 +218,7 @@ class Invariants:
         document = json.loads(body)
         use = slices._use(document, "dollars", DOLLARS, 0.0)  # noqa: SLF001  # the stored table
         later += DOLLARS.lease_seconds + (DOLLARS.doubt_seconds or 0.0)
-        after = settled(DOLLARS, use, later)
+        after = use_as_of(DOLLARS, use, later)
         if after.leases or not 0 <= after.used <= self.from_slices + ROUNDING:
             self.violate(f"{after} after all died, spent {self.from_slices}")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rung.core.domain.errors import LeaseLost, RunOwnedElsewhere
 from rung.core.policy.executor_health import beat_interval
 from rung.engine.durable.store_retry import awrite_with_retry
-from rung.engine.durable.tasks import AsyncDurableTask
+from rung.engine.durable.task_steps import AsyncDurableTask
 from rung.engine.process_identity import ProcessOwner
 from rung.store.durable_runs import DurableRunStore
 from rung.store.fleet.executors import Executor, ExecutorRole, announce, beat

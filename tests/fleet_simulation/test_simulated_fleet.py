@@ -17,7 +17,7 @@ from tests.fleet_simulation.world import simulate
 if TYPE_CHECKING:
     from rung.store.backends.port import BackendConnection
 
-SEEDS = int(os.environ.get("RUNG_FLEET_SEEDS", "200"))
+SEEDS = int(os.environ.get("RUNG_FLEET_SEEDS", "60"))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

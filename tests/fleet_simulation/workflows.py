@@ -26,7 +26,7 @@ class Begun(NamedTuple):
 
 
 @dataclass
-class Workflow:
+class StoredWorkflow:
     """Run as stored."""
 
     status: str = "ENQUEUED"
@@ -44,12 +44,12 @@ class Workflows:
     """Table of runs. Each method is one transaction."""
 
     def __init__(self, now: Callable[[], float], violated: Callable[[str], object]) -> None:
-        self.table: dict[str, Workflow] = {}
+        self.table: dict[str, StoredWorkflow] = {}
         self._now, self._violated = now, violated
 
     def submit(self, run: str) -> None:
         """Queue a new run."""
-        self.table.setdefault(run, Workflow())
+        self.table.setdefault(run, StoredWorkflow())
 
     def dequeue(self, executor: str) -> Begun | None:
         """Begin the oldest queued run."""
@@ -118,7 +118,7 @@ class Workflows:
         run = self.table[name]
         return max(run.begun, run.begun_before if run.cancelled_at - run.progress_at < seconds else 0)
 
-    def _owned(self, name: str, token: int) -> Workflow:
+    def _owned(self, name: str, token: int) -> StoredWorkflow:
         run = self.table[name]
         if run.status == "SUCCESS" and token == run.token:
             return run  # the answer to its end was lost

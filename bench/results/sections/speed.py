@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NEW_FAILURE = "rung, a failure never seen before"
 FIRST_USE = "rung, import and first use"  # its import alone loads nearly nothing
 _OVERHEAD = "Processor time of a guarded call as a ratio to a bare try/except loop around the same function. The other libraries have the leanest settings that still retry; Rung always has its ladder, breaker, deadline and record."
-_CONCURRENCY = "Concurrent calls to a service that fails a share of them, each with at most four attempts and the same backoff. The same attempts fail for every library."
+_CONCURRENCY = "Concurrent calls to a service that fails a share of them, each with at most four attempts and the same backoff. The same attempts fail for every library. By default, Rung waits for the service when the attempts are used up; with `patience=0` it gives up as the others do."
 _GATEWAY = "Requests per processor second and latency of gateways in turns on one machine. All of them pass the same requests to the same provider on loopback."
 
 
@@ -91,15 +91,19 @@ def concurrency(records: Mapping[str, Record]) -> Section:
         measures.append(
             Measure(title=f"{row['share']:.0%} fail: requests per call", form="{:.2f}", is_lower_better=True)
         )
-    values = {name: [row[key][name] for row in rows for key in ("lost", "load")] for name in rows[0]["lost"]}
-    found = Comparison(measures=measures, rows=values, is_tall=True)
+        measures.append(
+            Measure(title=f"{row['share']:.0%} fail: seconds until all had ended", form="{:.1f}", is_lower_better=True)
+        )
+    values = {name: [row[key][name] for row in rows for key in ("lost", "load", "seconds")] for name in rows[0]["lost"]}
+    ours = tuple(name for name in values if name.startswith("rung"))
+    found = Comparison(measures=measures, rows=values, is_tall=True, ours=ours)
     return Section(
         title=title,
         reproduce=reproduce,
         about=_CONCURRENCY,
         records=[record],
         comparisons=[found],
-        said=found.headline(len(measures) - 2),
+        said=found.headline(len(measures) - 3),
     )
 
 
