@@ -112,6 +112,23 @@ def test_the_line_that_decides_is_the_headline(output: str, errors: str, line: s
     assert failure.headline() == f"{failure.kind}: {line}"
 
 
+@pytest.mark.parametrize(
+    ("output", "errors", "kind"),
+    [
+        (LIMIT, "warning: something harmless", "quota_exhausted"),
+        (LIMIT, "Debugger attached.\nWaiting for the debugger to disconnect...", "quota_exhausted"),
+        ("429 Too Many Requests\n" + "line\n" * 30, "boom", "unknown"),
+        (LIMIT, "bash: jq: command not found", "not_found"),
+    ],
+)
+def test_output_is_read_where_standard_error_explains_nothing(output: str, errors: str, kind: str) -> None:
+    """The end of standard output decides if no rule recognizes standard error, which is still quoted in the text."""
+    with pytest.raises(AttemptError) as raised:
+        output_or_raise(1, output, errors)
+    assert classify(raised.value).kind == kind
+    assert errors in raised.value.evidence.text
+
+
 def test_a_line_that_does_not_exist_is_not_quoted() -> None:
     """A line number beyond the text, as of a text that was shortened later, gives the first line."""
     failure = classify(AttemptError("first\nsecond", line=9))

@@ -1,17 +1,35 @@
-"""The line of a command's output that says what failed: a log comes first in it, and the error last."""
+"""The part of a command's output that says what failed: a log comes first in it, and the error last."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rung.core.classify.classifier import classify
-
-if TYPE_CHECKING:
-    from rung.core.domain.failures import Evidence
+from rung.core.classify.learned import RULE as LEARNED_RULE
+from rung.core.domain.failures import Evidence, Kind
 
 _FRAME: Final = re.compile(r"\s+at |Node\.js v\d")  # what Node and Java write after the error
 _CLIPPED: Final = re.compile(r"… \d+ characters left out …")
+_MAX_OUTPUT_LINES: Final = 20  # of standard output: what it says further up is not why the command ended
+
+
+def error_text(errors: str, output: str, exit_code: int) -> str:
+    """Return what a failed command says about its failure: standard error, or both where only its output explains it.
+
+    Agents report a limit on standard output, while a warning of their runtime is on standard error.
+    """
+    errors, output = errors.strip(), output.strip()
+    if not errors or not output or _is_explained(errors, exit_code):
+        return errors or output
+    both = "\n".join([errors, *output.splitlines()[-_MAX_OUTPUT_LINES:]])
+    return both if _is_explained(both, exit_code) else errors
+
+
+def _is_explained(text: str, exit_code: int) -> bool:
+    """Return whether a rule recognizes the failure: the model's guess is no reason to look no further."""
+    failure = classify(Evidence(text=text, exit_code=exit_code if exit_code > 0 else None))
+    return failure.kind is not Kind.UNKNOWN and failure.rule != LEARNED_RULE
 
 
 def number_of_error_line(evidence: Evidence) -> int:

@@ -18,7 +18,7 @@ from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
-from rung.adapters.system.error_line import number_of_error_line
+from rung.adapters.system.error_line import error_text, number_of_error_line
 from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
@@ -299,7 +299,7 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
     if facts is None and exit_code == 0:
         return output
     facts = facts or _killed_facts(-exit_code)
-    facts = facts or {"text": clip(errors.strip() or output.strip() or f"exit code {exit_code}", 4_096)}
+    facts = facts or {"text": clip(error_text(errors, output, exit_code) or f"exit code {exit_code}", 4_096)}
     error = AttemptError(
         facts.pop("text"),
         exit_code=exit_code if exit_code > 0 else None,
