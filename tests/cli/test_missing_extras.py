@@ -102,6 +102,14 @@ def test_the_doctor_needs_only_click_and_rich(tmp_path: Path) -> None:
         assert f"fix: pip install 'rung[{extra}]'" in done.stdout
 
 
+def test_the_demo_names_the_extras_of_the_next_commands(tmp_path: Path) -> None:
+    """Where the commands that the demo recommends lack an extra, it names the command that installs it."""
+    done = run_without(packages_of("gateway") - SHARED, "demo", "call", "--fast", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("need: pip install 'rung[gateway,service]'")
+    assert "pip install" not in run_without(set(), "demo", "call", "--fast", cwd=tmp_path).stdout
+
+
 def test_the_commands_with_an_extra_exist() -> None:
     """Each command that needs an extra is a command, and its extra is one."""
     from rung.cli.group import COMMANDS

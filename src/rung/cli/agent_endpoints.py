@@ -99,7 +99,8 @@ def _codex(at: _Pointing) -> PointedCommand:
     if "profile" in _read(file, tomllib.loads):
         raise ConfigError("COMMAND", "codex", f"codex without `profile` in {file}; or {_CODEX_BY_HAND}")
     if not at.env.get("OPENAI_API_KEY"):
-        raise ConfigError("OPENAI_API_KEY", None, "set: codex uses its login only with its own provider")
+        allowed = "started with OPENAI_API_KEY in the environment: codex uses its login only with its own provider"
+        raise ConfigError("COMMAND", "codex", allowed)
     name = "rung"
     provider = f'{{name="{name}",base_url="{at.url}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
     flags = ("-c", f"model_providers.{name}={provider}", "-c", f'model_provider="{name}"')

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from rung.cli.usage import UsageError
@@ -40,9 +42,25 @@ class MissingPackage(UsageError):
         super().__init__(f"{what} needs the package {package}: {install_command(extra)}")
 
 
-def install_command(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f"pip install 'rung[{extra}]'"
+def install_command(*extras: str) -> str:
+    """Return the command that installs extras."""
+    return f"pip install 'rung[{','.join(extras)}]'"
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed, of those that its packages bring on this platform."""
+    return [module for module in EXTRAS[extra] if not _is_installed(module) and not _is_unavailable(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # a parent is missing, or the module was blocked
+        return False
+
+
+def _is_unavailable(module: str) -> bool:
+    return module == "uvloop" and sys.platform == "win32"
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_level_records() -> None:
         "completedSteps": ["built"],
         "failedAt": "tests, docs (attempt 4)",
         "failureReason": "no more; last error: test_failure: still red",
-        "recommendation": "Look at the failing test; the agent did not find the cause.",
+        "recommendation": "Look at the failing test or check; the agent did not find the cause.",
         "explanation": "no more; last error: test_failure: still red",
         "summary": "partial after 4 attempts, level 5",
     }

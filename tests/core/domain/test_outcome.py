@@ -91,7 +91,7 @@ def test_contract() -> None:
         "failedAt": "tests, docs (attempt 4)",
         "failureReason": "no more; last error: test_failure: still red",
         "escalationPath": [1, 2, 5],
-        "recommendation": "Look at the failing test; the agent did not find the cause.",
+        "recommendation": "Look at the failing test or check; the agent did not find the cause.",
         "errorType": "test_failure",
         "attempts": 4,
         "probes": 0,
@@ -196,7 +196,7 @@ def test_unwrap_raises_the_last_error() -> None:
         "rung:     skipped rung 3: no other model or agent to hand over to",
         "rung:     skipped rung 1: exhausted",
         "rung:   → finish: no more",
-        "rung: Look at the failing test; the agent did not find the cause.",
+        "rung: Look at the failing test or check; the agent did not find the cause.",
     ]
 
 
@@ -245,7 +245,7 @@ def test_report() -> None:
     assert "4 attempts, 7 s, $1.00." in report
     assert "- test_failure: still red\n" in report
     assert "Done: built. Stopped at tests, docs (attempt 4)." in report
-    assert "1. Look at the failing test; the agent did not find the cause.\n2. " in report
+    assert "1. Look at the failing test or check; the agent did not find the cause.\n2. " in report
     assert report.endswith("\n\n")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rung.cli.extras import install_command, missing_modules
 from rung.cli.help_text import epilogue
 from rung.cli.output import pluralize
 from rung.core.policy.presets import LADDERS
@@ -47,6 +48,9 @@ def command(*, ladder: str | None, fast: bool) -> None:
     _write(screen, ("What next?", "bold"))
     for text, purpose in NEXT_STEPS:
         _write(screen, "  ", (text.ljust(width), "bold cyan"), f"  {purpose}")
+    missing = [extra for extra in ("gateway", "service") if missing_modules(extra)]
+    if missing:
+        _write(screen, (f"`rung gateway` and `rung serve` need: {install_command(*missing)}", "dim"))
 
 
 def _play(scene: Scene, screen: Any, pause: float) -> None:

@@ -6,13 +6,12 @@ import platform
 import sys
 import time
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rung
 from rung.cli.doctor.finding import DoctorFinding, State
-from rung.cli.extras import EXTRAS, install_command
+from rung.cli.extras import EXTRAS, install_command, missing_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +56,7 @@ def _sqlite() -> DoctorFinding:
 def check_extras() -> Iterator[DoctorFinding]:
     """Yield the extras that are installed, and how to install the others."""
     for extra, modules in EXTRAS.items():
-        missing = [module for module in modules if not _is_installed(module) and not _is_unavailable(module)]
+        missing = missing_modules(extra)
         facts = {"installed": not missing, "missing": missing}
         if not missing:
             yield DoctorFinding(name=extra, state=State.OK, detail="installed", facts=facts)
@@ -67,18 +66,6 @@ def check_extras() -> Iterator[DoctorFinding]:
             # Packages that extras share do not make one of them incomplete.
             state = State.WARNING if part and modules[0] not in missing else State.INFO
             yield DoctorFinding(name=extra, state=state, detail=lacks, fix=install_command(extra), facts=facts)
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):  # a parent is missing, or the module was blocked
-        return False
-
-
-def _is_unavailable(module: str) -> bool:
-    """Whether no package of the extra brings the module on this platform."""
-    return module == "uvloop" and sys.platform == "win32"
 
 
 def check_clock() -> Iterator[DoctorFinding]:

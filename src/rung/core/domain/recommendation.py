@@ -23,7 +23,7 @@ _RECOMMENDATIONS: Final[Mapping[Kind, str]] = {
     Kind.SERVICE_DOWN: f"Run it again when the service is back, or {_ADD_MODEL}.",
     Kind.OVERLOADED: f"Run it again when the service is less busy, wait longer (`patience`), or {_ADD_MODEL}.",
     Kind.CONTEXT_LIMIT: "Split the task, or give it to a model with a larger context.",
-    Kind.TEST_FAILURE: "Look at the failing test; the agent did not find the cause.",
+    Kind.TEST_FAILURE: "Look at the failing test or check; the agent did not find the cause.",
     Kind.LOOP_DETECTED: "Look at what it kept repeating; provide the missing fact or permission.",
     Kind.STRATEGIC_AMBIGUITY: "Decide which approach to take, then run it again with that decision.",
     Kind.TURNS_EXHAUSTED: "Give it more turns, or a smaller task.",
