@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rung.core.classify.classifier import classify
-from rung.core.domain.failures import Kind
+from rung.core.domain.failures import Evidence, Kind, Phase
 
 K = Kind
 
@@ -238,4 +238,47 @@ PROGRAMS = [
 def test_what_programs_report(trouble: dict[str, Any], kind: Kind, retryable: bool) -> None:
     """Unknown features, empty branches, exhausted memory and unparsable JSON are told apart; success stays silent."""
     failure = classify(trouble)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kind", "retryable"),
+    [
+        (
+            Evidence(
+                status=429,
+                text='{"error": {"message": "Your account <ak-1> request reached max request: 3, please try again after 1 seconds",'
+                ' "type": "rate_limit_reached_error"}}',
+            ),
+            Kind.RATE_LIMIT,
+            True,
+        ),
+        (
+            Evidence(text="finish_reason: MALFORMED_FUNCTION_CALL", exceptions=("StopCandidateException",)),
+            Kind.MALFORMED_OUTPUT,
+            True,
+        ),
+        (
+            Evidence(text="Reached heap limit Allocation failed - JavaScript heap out of memory", phase=Phase.TOOL),
+            Kind.RESOURCE_EXHAUSTED,
+            False,
+        ),
+        (Evidence(text='MCP server "github" is not connected', phase=Phase.TOOL), Kind.SERVICE_DOWN, False),
+        (
+            Evidence(
+                text="TypeError: foo() missing 1 required positional argument: 'b'", phase=Phase.TOOL, exit_code=1
+            ),
+            Kind.TOOL_ERROR,
+            False,
+        ),
+        (
+            Evidence(text="This is beyond what I can do in this environment. Run it yourself.", phase=Phase.RESULT),
+            Kind.GAVE_UP,
+            False,
+        ),
+    ],
+)
+def test_a_word_does_not_decide_against_its_sentence(evidence: Evidence, kind: Kind, retryable: bool) -> None:
+    """Words of money, filters, options or refusal do not decide where the sentence is about something else."""
+    failure = classify(evidence)
     assert (failure.kind, failure.retryable) == (kind, retryable)

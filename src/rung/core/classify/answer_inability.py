@@ -31,7 +31,7 @@ _UNWILLING: Final = LazyPattern(
     r"|\b(?:isn't|aren't|is not|are not) something i (?:do|will do|can do|help with|engage in|support)\b"
     r"|\bi (?:don't|do not) (?:share|provide|disclose|give out|write|create|engage|produce|help with|participate|support|assist)\w*(?: \w+)? (?:such|that kind|this kind|those|these|anything|personal|private|harmful|content)\b"
     r"|\b(?:this|that|it)(?:'s| is| isn't| would be)(?: not)? (?:something|nothing|a request|a topic|one)(?: that)? i(?:'m| am)?(?: not)? (?:can't|cannot|can|could|will|won't|able to|going to|comfortable|willing to)\b"
-    r"|\b(?:outside|beyond)(?: of)? (?:the scope of )?what i(?:'m| am)? (?:can|could|able to|allowed to|permitted to) (?:help|assist|do|support|discuss|offer|provide)\b"
+    r"|\b(?:outside|beyond)(?: of)? (?:the scope of )?what i(?:'m| am)? (?:can|could|able to|allowed to|permitted to) (?:help|assist|do(?! \w+ (?:this|the|my) (?:environment|sandbox|session|setup|tools?))|support|discuss|offer|provide)\b"
     rf"|\bi (?:don't|do not) (?:think|believe|feel)(?: that)? i (?:should|can|ought to) {_SERVE}\b"
 )
 _ADVERBS: Final = r"(?: (?:\w+ly|been|still|just|also|even|honestly|yet|so far))*"

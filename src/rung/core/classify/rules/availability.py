@@ -16,7 +16,7 @@ AVAILABILITY: Final = (
         why="A program that should run on this machine or its network does not; it has to be started first.",
         example=Evidence(text="Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", phase=Phase.TOOL, exit_code=1),
         phase=(Phase.TOOL,),
-        output_has=("is the server running", "is the * daemon running", "did you specify the right host or port", "is the service running", "daemon is not running", "server is not running"),
+        output_has=("is the server running", "is the * daemon running", "did you specify the right host or port", "is the service running", "daemon is not running", "server is not running", "mcp server * is not connected"),
         except_if=("permission denied",),
     ),
     ClassifyRule(

@@ -133,7 +133,7 @@ LIMITS: Final = (
         retryable=True,
         why="The service's code for throttling, also where its message speaks of a quota.",
         example=Evidence(status=429, text='{"code": "Throttling.AllocationQuota", "message": "Allocated quota exceeded"}'),
-        code=("throttling", "throttling.allocationquota", "throttling.ratequota", "throttling.burstrate"),
+        code=("throttling", "throttling.allocationquota", "throttling.ratequota", "throttling.burstrate", "rate_limit_reached_error"),
         except_if=("free tier/quota/allocated", "plan"),
     ),
     ClassifyRule(

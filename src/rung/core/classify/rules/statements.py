@@ -80,7 +80,7 @@ STATEMENTS: Final = (
         kind=Kind.QUOTA_EXHAUSTED,
         why="The message says that credit, balance or a plan's quota is used up.",
         example=Evidence(status=403, text="This account is in arrears; please recharge"),
-        says=("money, used up, !per time", "per day, exceeds, !attachment, !turns", "per day, spent"),
+        says=("money, used up, !per time, !memory", "per day, exceeds, !attachment, !turns", "per day, spent"),
         phase=(*CALLS, Phase.TOOL),
     ),
     ClassifyRule(
@@ -414,7 +414,7 @@ TOOL_STATEMENTS: Final = (
         why="The output says that an option, an argument or a setting is wrong.",
         example=Evidence(text="error: option `depth' expects a number", phase=Phase.TOOL, exit_code=129),
         says=("option, must", "setting, wrong setup"),
-        except_if=("terminate called after",),
+        except_if=("terminate called after", "required positional argument/arguments"),
         phase=_TOOL,
     ),
 )

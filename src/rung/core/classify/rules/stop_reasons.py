@@ -52,7 +52,7 @@ STOP_REASONS: Final = (
         example=Evidence(text='{"type": "result", "subtype": "error_max_turns"}', phase=Phase.RESULT),
         code=("error_max_turns", "max_turns"),
         exception=("MaxTurnsExceeded", "GraphRecursionError", "AgentMaxTurnsError"),
-        message_has=("reached max/maximum * turns/iterations/steps", "maximum number of turns", "max turns exceeded", "max turns * exceeded", "exceed the request limit of", "recursion limit of"),
+        message_has=("reached max/maximum * turns/iterations/steps", "reached the max/maximum number of turns/iterations/steps", "maximum number of turns", "max turns exceeded", "max turns * exceeded", "exceed the request limit of", "recursion limit of"),
     ),
     ClassifyRule(
         id="budget-spent",
@@ -81,7 +81,7 @@ STOP_REASONS: Final = (
             "blocked by * safety/content/policy/filter", "blocked due to safety", "prohibited content/use",
             "inappropriate content", "usage policies * violat", "harmful content", "guardrail intervened", "guardrail/guardrails * failed/violated/violation/blocked/triggered",
         ),
-        except_if=("is not supported", "account was flagged", "account has been flagged"),
+        except_if=("is not supported", "account was flagged", "account has been flagged", "malformed function call"),
     ),
     ClassifyRule(
         id="refused",
