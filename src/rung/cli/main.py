@@ -8,9 +8,11 @@ from importlib.util import find_spec
 
 def main() -> None:
     """Run the command line; wrong usage exits with code 2 before anything runs."""
+    from rung.cli.lost_interrupts import deliver_lost_interrupts
     from rung.cli.terminal import use_printable_streams
     from rung.engine.log_switch import LOG_SWITCH
 
+    deliver_lost_interrupts()
     use_printable_streams()
     LOG_SWITCH.is_on = False  # the commands show recoveries in their own way
     for package in ("click", "rich"):  # other packages bring click alone, and commands load rich late
