@@ -49,6 +49,32 @@ def test_a_model_of_the_same_account_does_not_help(kind: Kind) -> None:
     assert handed_over(kind, ("own", "other")) is None
 
 
+@pytest.mark.parametrize(
+    ("providers", "model"),
+    [(("one", "two"), "large"), (("one", "one"), None), (("", "two"), None), (("one", ""), None)],
+)
+def test_another_provider_is_another_account(providers: tuple[str, str], model: str | None) -> None:
+    """Without word on accounts, an exhausted quota is handed over if the providers of both models are known and differ."""
+    models = [
+        {"name": name, "provider": provider} for name, provider in zip(("small", "large"), providers, strict=True)
+    ]
+    policy = parse_policy({"ladder": "call", "models": models})
+    failure = classify(Evidence(text="refused", finding=Kind.QUOTA_EXHAUSTED))
+    incident = Incident.of(
+        [
+            ev.Opened(0.0, "i", ev.IncidentContext("call", "default"), Request(model="small")),
+            ev.AttemptFailed(1.0, failure, 1.0, 0.0, may_retry=False),
+        ]
+    )
+    index = next(n for n, rung in enumerate(policy.ladder.rungs) if rung.action is Action.FALLBACK)
+    skipped: list[ev.Skip] = []
+    decision = hand_over(incident, failure, policy, index, skipped)
+    assert (decision.model if isinstance(decision, ev.HandOver) else None) == model
+    assert [reason for _, reason in skipped] == (
+        [] if model else ["no other model is known to have another account: set the `provider` of each model"]
+    )
+
+
 def test_a_refused_key_enters_at_the_fallback_if_another_account_is_left() -> None:
     """The entry of a refused key is the fallback rung, where a model of another account is configured."""
     policy = parse_policy({"ladder": "call", "models": MODELS})

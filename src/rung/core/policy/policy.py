@@ -111,7 +111,8 @@ class Policy:
         optional(list_of(ANY_TEXT)),
         "Agents known to draw on the first agent's account: an exhausted quota is not handed over to them. The others have "
         "accounts of their own, and are tried before another model. Left out: all agents share it if the request names a "
-        "model, which they would use, too; otherwise it is not known. In the gateway: upstreams with the same key.",
+        "model, which they would use, too; otherwise it is not known. A model of another `provider` has another account. In the "
+        "gateway: upstreams with the same key.",
         default=None,
     )
     retry: frozenset[Kind] = setting(

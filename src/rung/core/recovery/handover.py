@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Model, Policy
 
 _SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
+_UNKNOWN_ACCOUNT: Final = "no other model is known to have another account: set the `provider` of each model"
 # Failures of an account: only an agent with another account can help.
 _ACCOUNT_KINDS: Final = frozenset({Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS})
 STOP_OPTION: Final = Option("stop", "Stop and keep the results so far")
@@ -38,8 +39,7 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
         return None
     target = _target(incident, failure, policy, rung)
     if target is None:
-        shares = failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents
-        skipped.append((index, _SAME_ACCOUNT if shares else _no_target(incident)))
+        skipped.append((index, _no_target(incident, failure, policy)))
         return None
     model, agent = target
     listed = policy.model(model)
@@ -74,8 +74,12 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
     return Ask(index, question, options, estimate, model, agent, failure.kind, tuple(skipped))
 
 
-def _no_target(incident: Incident) -> str:
+def _no_target(incident: Incident, failure: Failure, policy: Policy) -> str:
     """Return that nothing is left to hand over to, and why the rejected targets are out."""
+    if failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents:
+        return _SAME_ACCOUNT
+    if failure.kind in _ACCOUNT_KINDS and any(model.name not in incident.models for model in policy.models):
+        return _UNKNOWN_ACCOUNT
     return "; ".join(filter(None, ("no other model or agent to hand over to", describe_rejected(incident))))
 
 
@@ -162,10 +166,13 @@ def _agent_of_another_account(incident: Incident, request: Request, policy: Poli
 
 
 def _model_of_another_account(incident: Incident, policy: Policy) -> str | None:
-    """Return the next model of a provider that is known to have another account."""
+    """Return the next model of a provider that is known to have another account: by the policy, else another provider."""
     shared = policy.same_account
     if shared is None:
-        return None
+        failed = {model.provider for model in policy.models if model.name in incident.models}
+        if not failed or "" in failed:
+            return None
+        shared = tuple(failed)
     untried = (model for model in policy.models if model.name not in incident.models)
     return next((model.name for model in untried if model.provider and model.provider not in shared), None)
 
