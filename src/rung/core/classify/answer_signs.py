@@ -24,6 +24,7 @@ def read_answer(facts: Facts, text: str) -> bool:
     """Add the signs of an answer to the codes of the facts; return whether its words are an answer, not an error."""
     if facts.exception_names or facts.exit_code or (facts.status or 0) > _MAX_OK_STATUS:
         return False
+    text = text.strip()
     answer = answer_in(text)
     text = bounded(text)
     reasons = set(_stop_reasons(text))
