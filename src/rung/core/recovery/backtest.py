@@ -214,7 +214,7 @@ class _BacktestRun:
         instead = self._predetermined_decision(failure, now)
         if instead is None:
             instead = self._decide(recorded, failure, now)
-            low, high = self._wait_range(instead, failure)
+            low, high = self._wait_range(instead, self.incident.failure_to_solve or failure)
         else:
             low = high = getattr(instead, "wait", 0.0)
         if _comparison_key(instead) != _comparison_key(recorded):
@@ -254,7 +254,7 @@ class _BacktestRun:
         if not isinstance(recorded, ev.Repeat):
             jitters.insert(0, 1.0)  # the longest wait: a retry that was rejected for its wait is rejected again
         else:
-            low, high = self._wait_range(recorded._replace(rung=index), failure)
+            low, high = self._wait_range(recorded._replace(rung=index), self.incident.failure_to_solve or failure)
             if low < high and low <= recorded.wait <= high:
                 jitters.insert(0, (recorded.wait - low) / (high - low))
         candidates = [decide(self.incident, failure, self.policy, now, jitter) for jitter in jitters]
