@@ -112,6 +112,16 @@ def test_a_broken_stream_of_the_other_provider_goes_on(fault: str, wire: str, ot
         assert lab.attempts == 2
 
 
+@EACH_PAIR
+@pytest.mark.parametrize("fault", ["cut", "stream_error"])
+def test_a_stream_that_breaks_after_the_handover_goes_on(fault: str, wire: str, other: str) -> None:
+    """The provider that took over from a dead one breaks off, too: its answer is continued there, and not asked for again."""
+    with beside(wire, other, [{"fault": "overloaded"}], policy={"retries": 1}) as (behind, lab):
+        lab.use([{"fault": fault, "after": 17, "request": 1}])
+        assert ask(behind, wire, stream=True).text == WHOLE
+        assert (behind.lab.attempts, lab.attempts) == (2, 2)
+
+
 @EACH_WAY
 @EACH_PAIR
 @pytest.mark.parametrize("fault", ["", "overloaded", "cut"])

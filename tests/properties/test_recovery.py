@@ -279,14 +279,16 @@ def _check_requests(outcome: rung.Outcome[str]) -> None:
         folded.fold(event)
 
 
-def _without_target_compactions(events: Iterable[ev.Event]) -> list[ev.Event]:
-    """Leave out the compactions for a model handed over to: each handover has one, whatever the ladder has used."""
+def _without_changes_for_targets(events: Iterable[ev.Event]) -> list[ev.Event]:
+    """Leave out the changes of form for a model handed over to, which come below the handover's rung."""
     kept: list[ev.Event] = []
     before: ev.Decision | None = None
+    folded = Incident()
     for event in events:
         decision = event.decision if isinstance(event, ev.Decided) else None
-        if decision is None or not stays_with_target(before, decision):
+        if decision is None or not folded.handed_over or not stays_with_target(before, decision, folded):
             kept.append(event)
+        folded.fold(event)
         if decision is not None and not isinstance(decision, ev.Repeat):
             before = decision
     return kept
@@ -297,7 +299,7 @@ def _check_rungs(outcome: rung.Outcome[str], ladder: Ladder, policy: Policy) -> 
     again: dict[int, int] = {}
     highest = -1
     by_person = False
-    for event in _without_target_compactions(outcome.events):
+    for event in _without_changes_for_targets(outcome.events):
         if isinstance(event, ev.Answered):
             by_person = True
         if not isinstance(event, ev.Decided):

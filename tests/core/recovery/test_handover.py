@@ -8,14 +8,16 @@ import pytest
 
 from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
-from rung.core.domain.failures import Evidence, Kind
+from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.domain.incident import Incident
 from rung.core.domain.ladder import Action
 from rung.core.domain.request import Request
 from rung.core.policy.parser import parse_policy
 from rung.core.policy.policy import Model
+from rung.core.recovery.decide import decide
 from rung.core.recovery.handover import hand_over, with_enough_room
 from rung.core.recovery.stream_rules import with_accounts
+from rung.core.recovery.target_compaction import stays_with_target
 
 MODELS = ["claude", {"name": "other/gpt", "provider": "other"}]
 
@@ -88,3 +90,33 @@ def test_models_with_enough_room_come_alone() -> None:
     assert with_enough_room((own, small, large), "own", 5_000) == (own, large)
     assert with_enough_room((own, small), "own", 5_000) == (own, small)
     assert with_enough_room((own, small, large), "own", 500) == (own, small, large)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "action"),
+    [
+        (Evidence(text="cut", finding=Kind.STREAM_INTERRUPTED, phase=Phase.STREAM, output_started=True), Action.RESUME),
+        (Evidence(text="truncated", finding=Kind.OUTPUT_LIMIT, phase=Phase.RESULT), Action.RAISE_LIMIT),
+        (Evidence(text="half", finding=Kind.PARTIAL_OUTPUT, phase=Phase.RESULT), Action.RESUME),
+    ],
+)
+def test_the_answer_of_a_model_handed_over_to_is_mended(evidence: Evidence, action: Action) -> None:
+    """After a handover, the rungs below that mend the form of a request are there for the new model, and it keeps the call."""
+    policy = parse_policy({"ladder": "call", "models": ["one", "two"], "patience": 0})
+    fallback = next(n for n, rung in enumerate(policy.ladder.rungs) if rung.action is Action.FALLBACK)
+    handover = ev.HandOver(fallback, "two", "own", None, Kind.OVERLOADED)
+    request = Request(model="two", agent="own")
+    incident = Incident.of(
+        [
+            ev.Opened(0.0, "i", ev.IncidentContext("call", "default"), Request(model="one", agent="own")),
+            ev.AttemptFailed(1.0, classify(Evidence(status=529)), 1.0, 0.0, may_retry=True),
+            ev.Decided(1.0, handover),
+            ev.Changed(1.0, request, request.digest(), ("model",), ""),
+        ]
+    )
+    failure = classify(evidence)
+    incident.fold(ev.AttemptFailed(2.0, failure, 1.0, 0.0, may_retry=True))
+    decision = decide(incident, failure, policy, 2.0, 0.5)
+    assert isinstance(decision, ev.Change), decision
+    assert decision.action is action
+    assert stays_with_target(handover, decision, incident)

@@ -78,6 +78,8 @@ ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
     }
 )
 
+# Actions that change the form of a request, not its instructions.
+MECHANICAL_ACTIONS: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
 HANDOVER_ACTIONS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
 ENDING_ACTIONS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
 WAITING_ACTIONS: Final = (Action.PARK, Action.WAIT)  # in this order, just below the end

@@ -14,7 +14,8 @@
    are available again after every climb, as long as the current rung has time left. A retry does not use the last
    attempts of the incident's cap if a model or agent that the policy lists follows: each keeps one.
 8. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
-   first rung that applies is taken; the decision lists the skipped ones with their reasons.
+   first rung that applies is taken; the decision lists the skipped ones with their reasons. After a handover, the rungs
+   below that mend the form of a request are looked at again: the new target's own stream may break, too.
 9. A model or agent handed over to that fails for a reason of its own (an unknown name, a refused key, an empty account,
    a context window that the compacted request exceeds) is not asked again. The failure to solve is that of the first model, as if there were no such target.
 10. Just below the end, the work is parked until a limit reopens (`park`), or a failing service is waited for
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import Ask, Change, Decision, Finish, HandOver, Repeat, Skip
 from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase
-from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
+from rung.core.domain.ladder import HANDOVER_ACTIONS, MECHANICAL_ACTIONS, Action
 from rung.core.policy.tool_settings import policy_for_failure
 from rung.core.recovery.handover import hand_over, is_escalation_due
 from rung.core.recovery.key_switch import may_switch_key, switch_key
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
 
-# Actions that change the form of a request, not its instructions.
-_MECHANICAL: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
 _WAITING: Final = {Action.PARK: park_until_reopened, Action.WAIT: wait_for_service}
 # Reading a member of an enum class is slow in Python 3.11.
 _INVALID_REQUEST: Final = Kind.INVALID_REQUEST
@@ -99,8 +98,12 @@ def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, no
         floor = ladder.not_past_waiting(floor)
     skipped: list[Skip] = []
     index = ladder.not_past_waiting(entry)
+    is_handed_over = incident.rung >= 0 and ladder.rungs[incident.rung].action in HANDOVER_ACTIONS
     while index < len(ladder.rungs):
         rung = ladder.rungs[index]
+        if index < floor and not rung.is_retry and not (is_handed_over and rung.action in MECHANICAL_ACTIONS):
+            index = index + 1 if is_handed_over else floor
+            continue
         if rung.is_retry:
             tried = incident.retries.get(index, 0)
             wait = policy.backoff.wait(tried + 1, jitter, failure.retry_after)
@@ -110,10 +113,7 @@ def _search(incident: Incident, failure: Failure, policy: Policy, entry: int, no
             if not why_not:
                 return Repeat(index, wait, failure.kind, tuple(skipped))
             skipped.append((index, why_not))
-            index = max(index + 1, floor, _skip_to_service_down(failure, policy, index))
-            continue
-        if index < floor:
-            index = floor
+            index = max(index + 1, _skip_to_service_down(failure, policy, index))
             continue
         left_out = _why_left_out(incident, failure, policy, index, now)
         if left_out:
@@ -203,7 +203,11 @@ def _root_failure(incident: Incident, failure: Failure) -> Failure:
     if incident.target_rejected and failure == incident.failure and incident.left_for is not None:
         return incident.left_for
     active = incident.active_decision
-    if failure.kind is not _INVALID_REQUEST or not isinstance(active, Change) or active.action not in _MECHANICAL:
+    if (
+        failure.kind is not _INVALID_REQUEST
+        or not isinstance(active, Change)
+        or active.action not in MECHANICAL_ACTIONS
+    ):
         return failure
     cause = next((earlier for earlier in reversed(incident.failures) if earlier.kind == active.reason), failure)
     return cause._replace(retryable=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.domain.events import Change, Decision, HandOver
 from rung.core.domain.failures import Kind
-from rung.core.domain.ladder import Action
+from rung.core.domain.ladder import MECHANICAL_ACTIONS, Action
 from rung.core.recovery.replay_safety import has_visible_effects
 
 if TYPE_CHECKING:
@@ -34,9 +34,16 @@ def compact_for_target(incident: Incident, failure: Failure, policy: Policy) -> 
     return None
 
 
-def stays_with_target(before: Decision | None, decision: Decision) -> bool:
-    """Whether a decision changes the request for the model or agent that the one before it handed over to."""
-    return isinstance(before, HandOver) and isinstance(decision, Change) and decision.action is Action.COMPACT
+def stays_with_target(before: Decision | None, decision: Decision, incident: Incident) -> bool:
+    """Whether a decision changes the form of the request for the model or agent that the work was handed over to.
+
+    `before` is the decision that the failed attempt followed. A broken stream is resumed where it broke.
+    """
+    if not isinstance(decision, Change) or decision.action not in MECHANICAL_ACTIONS:
+        return False
+    if isinstance(before, HandOver):
+        return decision.action is Action.COMPACT or not incident.target_rejected
+    return isinstance(before, Change) and before.action in MECHANICAL_ACTIONS
 
 
 def _repeats_output(incident: Incident, failure: Failure) -> bool:

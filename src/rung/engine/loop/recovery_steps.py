@@ -163,9 +163,9 @@ def _limited(run: RecoveryRun, function: Callable[..., Any], *arguments: Any) ->
 def _roll_back(run: RecoveryRun, decision: ev.Decision) -> Steps:
     """Undo the previous rung, which has failed: restore the model and, if the rung says so, the checkpoint."""
     before = run.previous_decision
-    if before is None or stays_with_target(before, decision):
-        return
     incident = run.incident
+    if before is None or stays_with_target(before, decision, incident):
+        return
     if incident.first_request is not None and incident.handed_over:
         run.append(ev.ModelRestored(run.clock.now(), incident.first_request.model, incident.first_request.agent))
     reference = incident.checkpoints.get(before.rung)
