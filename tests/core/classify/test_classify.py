@@ -222,3 +222,22 @@ def test_a_message_that_is_in_the_text_twice_is_said_once() -> None:
     """The text of an SDK's exception repeats the body of the response; the message of the failure does not."""
     text = "Error code: 500 - {'error': {'message': 'internal'}}\n" + '{"error": {"message": "internal"}}'
     assert classify(Evidence(text=text, status=500)).message == "internal"
+
+
+@pytest.mark.parametrize("error", [AssertionError("rate limit should be 2"), KeyError("timeout"), IndexError("overloaded")])
+def test_the_words_of_a_programs_own_bug_do_not_decide(error: Exception) -> None:
+    """An exception that a program raises about itself is no provider's failure, whatever words it has."""
+    failure = classify(error)
+    assert failure.kind in (Kind.UNKNOWN, Kind.TOOL_ERROR)
+    assert not failure.retryable
+
+
+def test_the_words_of_its_cause_do() -> None:
+    """Where such an exception wraps the failure of a call, that one decides."""
+    try:
+        try:
+            raise ConnectionResetError("connection reset by peer")
+        except ConnectionResetError as cause:
+            raise KeyError("answer") from cause
+    except KeyError as error:
+        assert classify(error).kind is Kind.NETWORK

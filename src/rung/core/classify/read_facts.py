@@ -9,7 +9,7 @@ from rung.core.classify.json_fields import extract_messages, has_fields
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
 from rung.core.classify.status_text import classes_in, status_in, status_of_reason
-from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, head_and_tail, strip_quoted
+from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, OWN_BUGS, head_and_tail, strip_quoted
 from rung.core.classify.tool_output import read_tool
 from rung.core.domain.failures import Phase
 
@@ -72,8 +72,10 @@ def _read_call(facts: Facts, text: str) -> None:
             [word for word in words if word.endswith(_EXCEPTION)]
         )  # AWS's codes, also without their frame
     facts.all_words = set(words)
-    if is_answer or ("passed" in facts.all_words and not (facts.exception_names or facts.status)):
-        facts.words = facts.message_words = ()  # an answer, or a report of success, such as “429 tests passed”
+    is_report = "passed" in facts.all_words and not (facts.exception_names or facts.status)  # “429 tests passed”
+    is_own_bug = facts.status is None and facts.exception_names and facts.exception_names <= OWN_BUGS
+    if is_answer or is_report or is_own_bug:
+        facts.words = facts.message_words = ()
         facts.all_words = set()
 
 

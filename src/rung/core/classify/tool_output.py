@@ -9,7 +9,7 @@ from rung.core.classify.json_fields import has_fields, scan_fields
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
 from rung.core.classify.status_text import classes_in, exit_code_in, last_raised, status_in, status_in_output
-from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, head_and_tail, strip_quoted
+from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, OWN_BUGS, head_and_tail, strip_quoted
 
 if TYPE_CHECKING:
     from rung.core.classify.facts import Facts
@@ -40,8 +40,6 @@ _SYSTEM_MESSAGES: Final = (
     "Killed", "Segmentation fault", "Permission denied", "No such file or directory", "Another git process",
     ": Read-only", "No space left", "Too many open files", "Out of memory", "out of memory", "OutOfMemory",
 )  # fmt: skip
-# What follows the name of such an exception is the program's own text, not the message of a service.
-_OWN_BUGS: Final = frozenset({"AssertionError", "KeyError", "IndexError", "NameError", "ZeroDivisionError"})
 _MAX_SERVICE_CHARS: Final = 400  # a longer text without an exit code is not a service's message
 
 
@@ -89,7 +87,7 @@ def _read_verdicts(facts: Facts, text: str) -> None:
 
 def _read_raised(facts: Facts, text: str, name: str) -> None:
     """Read the message of the exception by which a program ended."""
-    if name in _OWN_BUGS:
+    if name in OWN_BUGS:
         facts.message_words = words_of(name)
         return
     unquoted = strip_quoted(text)
