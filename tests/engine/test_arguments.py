@@ -6,12 +6,15 @@ import asyncio
 import functools
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rung
 from rung import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class NoJournal:
@@ -27,6 +30,10 @@ async def later(request: rung.Request) -> str:
 
 def now(request: rung.Request) -> str:
     return "done"
+
+
+def pieces(request: rung.Request) -> Iterator[str]:
+    yield "done"
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -46,6 +53,18 @@ def now(request: rung.Request) -> str:
         (now, "go", {"listeners": print}, "listeners: must be a list of functions, not print"),
         (now, "go", {"listeners": [1]}, "listeners: must be a list of functions, not int"),
         (now, "go", {"listeners": [later]}, "listeners: later is async; a listener is called, never awaited"),
+        (
+            now,
+            "go",
+            {"listeners": [rung.print_events]},
+            "listeners: print_events cannot be called with an event and the incident",
+        ),
+        (
+            pieces,
+            "go",
+            {},
+            "attempt: pieces is a generator, which nothing iterates; use @rung.guarded, or return the whole result",
+        ),
         (now, "go", {"rung_handlers": [now]}, "rung_handlers: must be a table of functions: .*, not list"),
         (now, "go", {"rung_handlers": {"replann": now}}, "rung_handlers: 'replann' is no action; must be one of: ask,"),
         (now, "go", {"rung_handlers": {"replan": "x"}}, "rung_handlers..replan..: must be a function, not str"),

@@ -28,6 +28,10 @@ def check_attempt(attempt: Any, *, blocking: bool) -> None:
         raise TypeError(f"attempt: must be a function of the request, not {_name(attempt)}")
     if blocking and is_coroutine_function(attempt):
         raise TypeError(f"attempt: {_name(attempt)} is async; use `recover`, which awaits it")
+    if inspect.isgeneratorfunction(attempt) or inspect.isasyncgenfunction(attempt):
+        raise TypeError(
+            f"attempt: {_name(attempt)} is a generator, which nothing iterates; use @rung.guarded, or return the whole result"
+        )
     if inspect.isfunction(attempt) and not attempt.__code__.co_argcount and not attempt.__code__.co_flags & 0x04:
         raise TypeError(f"attempt: {_name(attempt)} takes no argument; it must take the request")
 
@@ -99,6 +103,18 @@ def _listeners(name: str, value: Any) -> None:
         _require(callable(listener), name, "a list of functions", listener)
         if is_coroutine_function(listener):
             raise TypeError(f"{name}: {_name(listener)} is async; a listener is called, never awaited")
+        if not _takes_two_arguments(listener):
+            raise TypeError(f"{name}: {_name(listener)} cannot be called with an event and the incident")
+
+
+def _takes_two_arguments(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin without a signature
+        return True
+    return True
 
 
 def _handlers(name: str, value: Any) -> None:

@@ -35,7 +35,7 @@ class RunPorts(TypedDict, total=False):
             text, evidence, a failure or a verdict. A check that raises accepts nothing. Default: every result is good.
         ask: Function that answers questions: `ask(question, incident)` returns the id of an option, or None if nobody
             answers. Default: none; the recovery is unattended, and a question ends it as `blocked`.
-        listeners: Functions that are called with each event: `listener(event, incident)`. See `rung.print_events`.
+        listeners: Functions that are called with each event: `listener(event, incident)`. `rung.print_events()` makes one.
             Default: none. Their errors are recorded and ignored.
         session: `rung.Session` that carries the model and the tries of session rungs from call to call. Default: none.
         rung_handlers: Functions that make a rung's new request, by action: `{"replan": plan, "compact": shrink}`, each called

@@ -224,7 +224,9 @@ def test_a_message_that_is_in_the_text_twice_is_said_once() -> None:
     assert classify(Evidence(text=text, status=500)).message == "internal"
 
 
-@pytest.mark.parametrize("error", [AssertionError("rate limit should be 2"), KeyError("timeout"), IndexError("overloaded")])
+@pytest.mark.parametrize(
+    "error", [AssertionError("rate limit should be 2"), KeyError("timeout"), IndexError("overloaded")]
+)
 def test_the_words_of_a_programs_own_bug_do_not_decide(error: Exception) -> None:
     """An exception that a program raises about itself is no provider's failure, whatever words it has."""
     failure = classify(error)

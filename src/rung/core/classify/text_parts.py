@@ -11,15 +11,7 @@ TAIL: Final = 1_800  # its end shows the error
 HEADLINE_CHARS: Final = 400  # the status and the class are searched here
 # What follows the name of such an exception is the program's own text, not the message of a service.
 OWN_BUGS: Final = frozenset(
-    {
-        "AssertionError",
-        "AttributeError",
-        "KeyError",
-        "IndexError",
-        "NameError",
-        "UnboundLocalError",
-        "ZeroDivisionError",
-    }
+    "AssertionError AttributeError IndexError KeyError LookupError NameError UnboundLocalError ZeroDivisionError".split()
 )
 AWS_CODE: Final = LazyPattern(r"rror occurred \((\w{3,60})\) when calling")
 

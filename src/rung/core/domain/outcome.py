@@ -27,7 +27,7 @@ T = TypeVar("T")
 SUCCESS_STATUSES: Final = frozenset({Status.SUCCEEDED, Status.RECOVERED})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome(Generic[T]):
     """Result of a recovery: its status, what was done, where it stopped and what a person should do.
 
@@ -82,6 +82,13 @@ class Outcome(Generic[T]):
     probes: int = 0
     provider: str = ""
     attempt: int = 0
+
+    def __repr__(self) -> str:
+        """Return the outcome in a line; `events` and `levels` hold the whole story."""
+        parts = [f"status={self.status.value!r}", f"value={self.value!r}", f"attempts={self.attempts}"]
+        if not self.ok:
+            parts.append(f"reason={self.reason!r}")
+        return f"Outcome({', '.join(parts)})"
 
     @property
     def ok(self) -> bool:
