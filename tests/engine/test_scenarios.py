@@ -1156,3 +1156,24 @@ def test_a_prompt_is_for_the_first_model(world: World) -> None:
     script = Script(OVERLOADED, OVERLOADED, OVERLOADED, OVERLOADED, "done")
     outcome = world.recover(script, "go", policy=rung.policy("call", models=["small", "large"]))
     assert ([request.model for request in script.requests], outcome.model) == (["small"] * 4 + ["large"], "large")
+
+
+@pytest.mark.parametrize(
+    ("cap", "spent"), [(1.0, ["s", "s", "s"]), (0.9, ["s", "s", "s"]), (0.7, ["s", "s"]), (1.2, ["s", "s", "s", "l"])]
+)
+def test_no_attempt_costs_more_than_is_left(cap: float, spent: list[str]) -> None:
+    """A model whose price the policy knows is not tried again if that exceeds the rest of the budget."""
+    tried: list[str] = []
+
+    def attempt(request: rung.Request) -> str:
+        tried.append(request.model)
+        rung.report_cost(0.3)
+        raise HttpError(500, "no")
+
+    models = [{"name": "s", "cost": 0.3}, {"name": "l", "cost": 0.3}]
+    policy = rung.policy("call", models=models, dollars=cap, retries=2)
+    outcome = rung.recover_sync(
+        attempt, rung.Request(prompt="x", model="s"), policy=policy, clock=rung.testing.FakeClock()
+    )
+    assert tried == spent
+    assert outcome.dollars <= cap + 1e-9

@@ -236,10 +236,6 @@ def test_the_words_of_a_programs_own_bug_do_not_decide(error: Exception) -> None
 
 def test_the_words_of_its_cause_do() -> None:
     """Where such an exception wraps the failure of a call, that one decides."""
-    try:
-        try:
-            raise ConnectionResetError("connection reset by peer")
-        except ConnectionResetError as cause:
-            raise KeyError("answer") from cause
-    except KeyError as error:
-        assert classify(error).kind is Kind.NETWORK
+    error = KeyError("answer")
+    error.__cause__ = ConnectionResetError("connection reset by peer")
+    assert classify(error).kind is Kind.NETWORK

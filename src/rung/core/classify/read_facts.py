@@ -35,6 +35,7 @@ def read_facts(evidence: Evidence) -> Facts:
 _MIN_UNQUOTED_SHARE: Final = 0.3
 _ECHOING_STATUSES: Final = frozenset({400, 404, 422})
 _EXCEPTION: Final = "exception"
+_BUGS_AND_BASES: Final = OWN_BUGS | {"ArithmeticError", "LookupError"}
 _WRAPPER_CLASSES: Final = frozenset(
     {"Exception", "Error", "RuntimeError", "ValueError", "RetryError"}
 )  # these wrap another exception
@@ -73,7 +74,7 @@ def _read_call(facts: Facts, text: str) -> None:
         )  # AWS's codes, also without their frame
     facts.all_words = set(words)
     is_report = "passed" in facts.all_words and not (facts.exception_names or facts.status)  # “429 tests passed”
-    is_own_bug = facts.status is None and facts.exception_names and facts.exception_names <= OWN_BUGS
+    is_own_bug = facts.status is None and facts.exception_names & OWN_BUGS and facts.exception_names <= _BUGS_AND_BASES
     if is_answer or is_report or is_own_bug:
         facts.words = facts.message_words = ()
         facts.all_words = set()

@@ -10,9 +10,10 @@ HEAD: Final = 1_400  # characters of a long text that are matched: its start sho
 TAIL: Final = 1_800  # its end shows the error
 HEADLINE_CHARS: Final = 400  # the status and the class are searched here
 # What follows the name of such an exception is the program's own text, not the message of a service.
-OWN_BUGS: Final = frozenset(
-    "AssertionError AttributeError IndexError KeyError LookupError NameError UnboundLocalError ZeroDivisionError".split()
-)
+OWN_BUGS: Final = frozenset({
+    "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "UnboundLocalError",
+    "ZeroDivisionError",
+})  # fmt: skip
 AWS_CODE: Final = LazyPattern(r"rror occurred \((\w{3,60})\) when calling")
 
 

@@ -34,7 +34,7 @@ from rung.core.recovery.handover import hand_over, is_escalation_due
 from rung.core.recovery.key_switch import may_switch_key, switch_key
 from rung.core.recovery.ladder_end import ENDING_STATUS, end_of_ladder, end_reason, finish
 from rung.core.recovery.learned_skips import skip_at
-from rung.core.recovery.limits import exhausted_cap
+from rung.core.recovery.limits import exhausted_cap, why_not_affordable
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
@@ -265,6 +265,11 @@ def _take_rung(
     if rung.action in _WAITING:
         if has_visible_effects(incident, failure) and not repeats_resumption(incident, failure):
             skipped.append((index, UNSAFE_REPLAY))
+            return None
+        if too_expensive := why_not_affordable(
+            incident, policy, incident.first_request
+        ):  # the first model is waited for
+            skipped.append((index, too_expensive))
             return None
         return _WAITING[rung.action](incident, failure, policy, index, now, jitter, skipped)
     wait = _wait_on_rung(incident, failure, policy, index, jitter)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.dollars import format_dollars
 
 if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.domain.ladder import Rung
+    from rung.core.domain.request import Request
     from rung.core.policy.policy import Policy
+
+_ROUNDING_DOLLARS: Final = 1e-9  # of sums of floats: three times 0.1 is more than 0.3
 
 
 def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
@@ -22,6 +25,20 @@ def exhausted_cap(incident: Incident, policy: Policy, now: float) -> str:
     if incident.dollar_cap is not None and incident.dollars >= incident.dollar_cap:
         return f"the budget of {format_dollars(incident.dollar_cap)} is spent"
     return ""
+
+
+def exceeds_budget(incident: Incident, price: float) -> bool:
+    """Whether an attempt of this price would exceed the incident's cap in dollars."""
+    cap = incident.dollar_cap
+    return cap is not None and incident.dollars + price > cap + _ROUNDING_DOLLARS
+
+
+def why_not_affordable(incident: Incident, policy: Policy, request: Request | None) -> str:
+    """Return that an attempt on the request's model costs more than is left; empty if it does not, or no price is known."""
+    model = None if request is None else policy.model(request.model)
+    if model is None or not model.cost or not exceeds_budget(incident, model.cost):
+        return ""
+    return f"{model.name} would cost {format_dollars(model.cost)}, more than the remaining budget"
 
 
 def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:

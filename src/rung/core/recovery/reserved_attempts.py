@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
 from rung.core.recovery.handover import used_by_session
+from rung.core.recovery.limits import exceeds_budget
 
 if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
@@ -50,5 +51,4 @@ def _targets(incident: Incident, policy: Policy, handover: int) -> int:
 
 
 def _is_affordable(incident: Incident, model: Model) -> bool:
-    cap = incident.dollar_cap
-    return cap is None or (bool(model.cost) and incident.dollars + model.cost <= cap)
+    return incident.dollar_cap is None or (bool(model.cost) and not exceeds_budget(incident, model.cost))

@@ -10,7 +10,7 @@ from rung.core.domain.failures import PROVIDER_KINDS, Phase, is_resumable
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED
 from rung.core.recovery.handover import can_follow_session, used_by_session
-from rung.core.recovery.limits import has_timed_out
+from rung.core.recovery.limits import exceeds_budget, has_timed_out, why_not_affordable
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
 from rung.core.recovery.silent_route import has_other_route, is_silent, stands_still
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
 
+_NO_ATTEMPT_ON_SAME_MODEL: Final = HANDOVER_ACTIONS | {Action.ASK, Action.SURFACE}
 # Actions that produce the answer again from its beginning.
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
 
@@ -45,6 +46,8 @@ def why_not_retry(
         return "the policy does not retry this kind"
     if tried >= rung.tries:
         return f"all {rung.tries} tries are used"
+    if too_expensive := why_not_affordable(incident, policy, incident.request):
+        return too_expensive
     if failure.retry_after is not None and failure.retry_after > policy.retry_after_cap:
         return f"asked to wait {failure.retry_after:g} s, the cap is {policy.retry_after_cap:g} s"
     if has_visible_effects(incident, failure):
@@ -86,8 +89,8 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
         return f"more than {rung.max_missing_sections} sections are missing"
     if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
         return "the call cannot be changed: it was not given as a request"
-    if incident.dollar_cap is not None and incident.dollars + rung.cost > incident.dollar_cap:
-        return f"would cost {format_dollars(rung.cost)}, more than the remaining budget"
+    if too_expensive := _why_too_expensive(incident, policy, rung):
+        return too_expensive
     if rung.action in _REGENERATES_ANSWER and has_visible_effects(incident, failure):
         return UNSAFE_REPLAY
     if wait > 0:
@@ -98,6 +101,15 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would exceed the deadline"
     return ""
+
+
+def _why_too_expensive(incident: Incident, policy: Policy, rung: Rung) -> str:
+    """Return that a rung, or its attempt on the same model, costs more than is left. A handover has a price of its own."""
+    if exceeds_budget(incident, rung.cost):
+        return f"would cost {format_dollars(rung.cost)}, more than the remaining budget"
+    if rung.action in _NO_ATTEMPT_ON_SAME_MODEL:
+        return ""
+    return why_not_affordable(incident, policy, incident.request)
 
 
 def _is_stuck(incident: Incident, failure: Failure) -> bool:

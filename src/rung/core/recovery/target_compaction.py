@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rung.core.domain.events import Change, Decision, HandOver
 from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import MECHANICAL_ACTIONS, Action
+from rung.core.recovery.limits import exceeds_budget
 from rung.core.recovery.replay_safety import has_visible_effects
 
 if TYPE_CHECKING:
@@ -53,5 +54,4 @@ def _repeats_output(incident: Incident, failure: Failure) -> bool:
 
 
 def _applies(rung: Rung, incident: Incident, failure: Failure) -> bool:
-    is_affordable = incident.dollar_cap is None or incident.dollars + rung.cost <= incident.dollar_cap
-    return is_affordable and (rung.applies_to is None or failure.kind in rung.applies_to)
+    return not exceeds_budget(incident, rung.cost) and (rung.applies_to is None or failure.kind in rung.applies_to)
