@@ -24,6 +24,13 @@ class ProcessId(NamedTuple):
     started: str
 
 
+class ProcessPlace(NamedTuple):
+    """PID of a process's parent, and the id of its session as setsid(2) makes it."""
+
+    parent: int
+    session: int
+
+
 class ProcessOwner(NamedTuple):
     """Process of any machine, identified by host, boot id and PID namespace."""
 
@@ -115,9 +122,12 @@ def group_members(leader: int) -> list[int]:
     return [int(stat.partition(" ")[0]) for stat in _group_stats(leader)]
 
 
-def process_parents() -> dict[int, int]:
-    """Return the PIDs of all live processes with those of their parents; empty on systems without /proc."""
-    return {int(stat.partition(" ")[0]): int(_field(stat, 4)) for stat in _live_stats()}
+def live_processes() -> dict[int, ProcessPlace]:
+    """Return the place of every live process, by PID; empty on systems without /proc."""
+    return {
+        int(stat.partition(" ")[0]): ProcessPlace(parent=int(_field(stat, 4)), session=int(_field(stat, 6)))
+        for stat in _live_stats()
+    }
 
 
 def initial_environment(number: int) -> list[str]:

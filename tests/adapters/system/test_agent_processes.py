@@ -11,7 +11,7 @@ import pytest
 from rung.adapters.system.agent_processes import AGENT_VARIABLE, new_agent_run
 from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.worker_processes import RealProcesses
-from rung.engine.process_identity import initial_environment, process_parents
+from rung.engine.process_identity import initial_environment, live_processes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def begin(folder: Path) -> None:
 
 
 def marked(entry: str) -> list[int]:
-    return [pid for pid in process_parents() if entry in initial_environment(pid)]
+    return [pid for pid in live_processes() if entry in initial_environment(pid)]
 
 
 @pytest.mark.parametrize("own_group", [True, False])
@@ -50,6 +50,17 @@ def test_an_agent_takes_no_step_after_its_end(tmp_path: Path, *, own_group: bool
     begin(tmp_path)
     (entry,) = [one for one in initial_environment(run.process.pid) if one.startswith(AGENT_VARIABLE)]
     assert len(marked(entry)) == 2
+    run.terminate()
+    assert marked(entry) == []
+    assert (tmp_path / "steps").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("wrapper", [["timeout", "600"], ["sh", "-c", '"$@"; exit $?', "sh"]])
+def test_an_agent_behind_another_program_takes_no_step_after_its_end(tmp_path: Path, wrapper: list[str]) -> None:
+    """An agent that `timeout`, or the script of its package, starts as a child is killed before its tool, too."""
+    run = RunningProcess([*wrapper, sys.executable, "-c", AGENT, str(tmp_path)], "", own_group=False, is_agent=True)
+    begin(tmp_path)
+    (entry,) = [one for one in initial_environment(run.process.pid) if one.startswith(AGENT_VARIABLE)]
     run.terminate()
     assert marked(entry) == []
     assert (tmp_path / "steps").read_text() == "one\n"

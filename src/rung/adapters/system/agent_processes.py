@@ -5,7 +5,8 @@ Its successor continues the same session and takes that step again. An agent tha
 ends with a call that has no result, which is repaired when the session is continued.
 
 Agents run their tools in sessions of their own, so that no signal to a process group reaches them. All processes of a run
-are found by a variable in the environment that they were started with.
+are found by a variable in the environment that they were started with. The agent is the processes in the session in which
+it was started: it may be behind `timeout 600`, or behind the script with which its package starts it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from rung.engine.process_identity import initial_environment, process_parents
+from rung.engine.process_identity import ProcessPlace, initial_environment, live_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,11 +40,13 @@ def outside_agent(environment: Mapping[str, str]) -> dict[str, str]:
 def end_agent(entries: frozenset[str], *, grace: float, reap: Callable[[], object] = lambda: None) -> None:
     """Kill the agents that were started with these environment entries, then terminate their tools.
 
-    A tool that ignores SIGTERM is killed after `grace` seconds. `reap` is called while this waits.
+    A tool that ignores SIGTERM, or that runs in the agent's own session, is killed: the first after `grace` seconds.
+    `reap` is called while this waits.
     """
     processes = _agent_processes(entries)
-    for pid, parent in processes.items():
-        if parent not in processes:
+    agent_sessions = {place.session for place in processes.values() if place.parent not in processes}
+    for pid, place in processes.items():
+        if place.session in agent_sessions:
             _send(pid, signal.SIGKILL)
     sent = signal.SIGTERM
     until = time.monotonic() + grace
@@ -56,11 +59,11 @@ def end_agent(entries: frozenset[str], *, grace: float, reap: Callable[[], objec
         time.sleep(_POLL_SECONDS)
 
 
-def _agent_processes(entries: frozenset[str]) -> dict[int, int]:
-    """Return the live processes of agents that were started with these entries, each with its parent."""
+def _agent_processes(entries: frozenset[str]) -> dict[int, ProcessPlace]:
+    """Return the live processes of agents that were started with these entries."""
     return {
-        pid: parent
-        for pid, parent in process_parents().items()
+        pid: place
+        for pid, place in live_processes().items()
         if _is_of_agent(environment := initial_environment(pid)) and entries.issubset(environment)
     }
 
