@@ -132,6 +132,18 @@ def test_a_declined_handover_is_no_rung_that_was_tried() -> None:
     assert list(outcome.path) == [policy.ladder.level(names.index(name)) for name in ("retry", "surface")]
 
 
+def test_a_declined_model_is_named_where_no_other_is_left() -> None:
+    """The last question says that a person declined a model; that no other one is left is not all."""
+    reasons: list[str] = []
+
+    def decline(question: Any, _: Any) -> str:
+        reasons.extend(reason for _, reason in question.skipped)
+        return "decline" if question.model else "stop"
+
+    run(policy_of("model", models=MODELS[:2], auto_escalate=False, retries=1, patience=0), Calls(), decline)
+    assert reasons[-1] == "no other model or agent to hand over to; a person declined sonnet"
+
+
 @pytest.mark.parametrize("ladder", [*WITH_HANDOVER, "gateway"])
 def test_leave_is_asked_for_and_holds(ladder: str) -> None:
     """A person is asked before another model takes over, and an approval lets it."""

@@ -76,21 +76,33 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
 
 
 def _no_target(incident: Incident, failure: Failure, policy: Policy) -> str:
-    """Return that nothing is left to hand over to, and why the rejected targets are out."""
+    """Return that nothing is left to hand over to, and why the rejected and the declined targets are out."""
     if failure.kind is Kind.QUOTA_EXHAUSTED and policy.agents:
         return _SAME_ACCOUNT
     if failure.kind in _ACCOUNT_KINDS and any(model.name not in incident.models for model in policy.models):
         return _UNKNOWN_ACCOUNT
-    return "; ".join(filter(None, ("no other model or agent to hand over to", describe_rejected(incident))))
+    reasons = ("no other model or agent to hand over to", describe_rejected(incident), _describe_declined(incident))
+    return "; ".join(filter(None, reasons))
 
 
 def describe_rejected(incident: Incident) -> str:
     """Return the targets that failed for reasons of their own, with those; empty if there are none."""
-    first = incident.first_request
     return "; ".join(
-        f"{agent if first is not None and agent != first.agent else model} failed: {failure.headline()}"
+        f"{_target_name(incident, model, agent)} failed: {failure.headline()}"
         for (model, agent), failure in incident.rejected.items()
     )
+
+
+def _describe_declined(incident: Incident) -> str:
+    """Return the targets that a person does not want; empty if there are none."""
+    names = sorted(_target_name(incident, model, agent) for model, agent in incident.declined)
+    return f"a person declined {', '.join(names)}" if names else ""
+
+
+def _target_name(incident: Incident, model: str, agent: str) -> str:
+    """Return the agent of a target if it is another one than the first, else the model."""
+    first = incident.first_request
+    return agent if first is not None and agent != first.agent else model
 
 
 def may_escalate(incident: Incident, policy: Policy) -> bool:
