@@ -1,0 +1,61 @@
+"""A worker that is asked to exit while its agent runs a tool: the successor's agent is the only one that goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crew.running import RUNG
+
+if TYPE_CHECKING:
+    from tests.crew.running import RunningCrew
+
+# Like Claude Code: tools run in sessions of their own. On SIGTERM the running tool is ended, and the next step is taken,
+# which the session file does not have.
+AGENT = f"""#!{sys.executable}
+import os, pathlib, signal, subprocess
+from rung.engine.process_identity import lookup
+session, before, asked = pathlib.Path("session"), pathlib.Path("agent.pid"), []
+tool = None
+def end(*_):
+    asked.append(True)
+    tool.kill()
+signal.signal(signal.SIGTERM, end)
+if before.exists() and lookup(int(before.read_text())) is not None:
+    pathlib.Path("overlap").touch()
+before.write_text(str(os.getpid()))
+for step in range(int(session.read_text()) + 1 if session.exists() else 1, 5):
+    if not asked:
+        session.write_text(str(step))
+    tool = subprocess.Popen(["sh", "tool", str(step)], start_new_session=True)
+    tool.wait()
+"""
+# The second step warns of a full context, and still runs when the worker is asked to exit.
+WARNING = "Context Usage: 91%\\nSelf-Correction: NO\\nDeviations: none\\nDistance: 2 steps\\nAgents Remaining: 0\\nProposal: stop"
+TOOL = f"""
+echo "step $1" >> done.txt
+if [ "$1" = 2 ]; then
+    printf '%b' '{WARNING}' > warning
+    {" ".join(RUNG)} worker context-warning --body "$(cat warning)"
+    sleep 600
+fi
+"""
+
+
+@pytest.mark.parametrize("crew", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("wrapper", [[], ["timeout", "600"]], ids=["agent", "timeout"])
+def test_no_step_is_taken_twice_at_a_hand_over(crew: RunningCrew, wrapper: list[str]) -> None:
+    """The agent of the worker that leaves takes no step more, and is gone before its successor begins."""
+    program = crew.folder / "claude"
+    program.write_text(AGENT)
+    program.chmod(0o755)
+    (crew.folder / "tool").write_text(TOOL)
+    command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.2", "--"]
+    task = {"id": "task-01", "workdir": ".", "command": [*command, *wrapper, str(program), "-p", "{instruction}"]}
+    crew.plan([task], workers=1)
+    crew.run()
+    crew.until(lambda: crew.task("task-01").state == "complete", 60.0)
+    assert (crew.folder / "done.txt").read_text().split("\n")[:-1] == [f"step {n}" for n in range(1, 5)]
+    assert not (crew.folder / "overlap").exists()
