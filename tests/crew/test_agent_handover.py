@@ -1,15 +1,21 @@
-"""A worker that is asked to exit while its agent runs a tool: the successor's agent is the only one that goes on."""
+"""A worker that has to leave while its agent runs a tool: the successor's agent is the only one that goes on."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.core.crew.contract import MessageType
+from rung.store.crew.rows import NewTask
+from rung.store.crew.table import CrewTable
 from tests.crew.running import RUNG
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.crew.running import RunningCrew
 
 # Like Claude Code: tools run in sessions of their own. On SIGTERM the running tool is ended, and the next step is taken,
@@ -44,14 +50,20 @@ fi
 """
 
 
+def agent_in(crew: RunningCrew, tool: str) -> Path:
+    """Write the agent and its tool into the folder of a crew, and return the program."""
+    program = crew.folder / "claude"
+    program.write_text(AGENT)
+    program.chmod(0o755)
+    (crew.folder / "tool").write_text(tool)
+    return program
+
+
 @pytest.mark.parametrize("crew", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("wrapper", [[], ["timeout", "600"]], ids=["agent", "timeout"])
 def test_no_step_is_taken_twice_at_a_hand_over(crew: RunningCrew, wrapper: list[str]) -> None:
     """The agent of the worker that leaves takes no step more, and is gone before its successor begins."""
-    program = crew.folder / "claude"
-    program.write_text(AGENT)
-    program.chmod(0o755)
-    (crew.folder / "tool").write_text(TOOL)
+    program = agent_in(crew, TOOL)
     command = [*RUNG, "worker", "run", "--check", "true", "--poll-interval", "0.2", "--"]
     task = {"id": "task-01", "workdir": ".", "command": [*command, *wrapper, str(program), "-p", "{instruction}"]}
     crew.plan([task], workers=1)
@@ -59,3 +71,22 @@ def test_no_step_is_taken_twice_at_a_hand_over(crew: RunningCrew, wrapper: list[
     crew.until(lambda: crew.task("task-01").state == "complete", 60.0)
     assert (crew.folder / "done.txt").read_text().split("\n")[:-1] == [f"step {n}" for n in range(1, 5)]
     assert not (crew.folder / "overlap").exists()
+
+
+@pytest.mark.parametrize("crew", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_worker_that_is_ended_by_a_signal_hands_over(crew: RunningCrew, number: signal.Signals) -> None:
+    """A signal to the worker alone ends its agent, which takes no step more, and the task is free for a successor."""
+    program = agent_in(crew, 'echo "step $1" >> done.txt\nsleep 600\n')
+    with CrewTable.open(crew.url, create=True) as table:
+        table.add_task(NewTask(task_id="task-01", instruction="do it"))
+    words = ["worker", "run", "--db", crew.url, "--task", "task-01", "--poll-interval", "0.2", "--"]
+    worker = crew.start(*words, str(program), "-p", "{instruction}")
+    crew.until((crew.folder / "done.txt").exists, 60.0)
+    worker.send_signal(number)
+    assert worker.wait(60) == 128 + number
+    assert crew.processes(str(program)) == []
+    assert (crew.folder / "done.txt").read_text() == "step 1\n"
+    assert crew.task("task-01").state == "exited"
+    (text,) = crew.messages("task-01", MessageType.HANDOFF)
+    assert number.name in text

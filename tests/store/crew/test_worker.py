@@ -109,6 +109,21 @@ def test_whoever_leaves_without_completing_hands_over(table: CrewTable, place: s
     assert ("ValueError: out of ideas" in said.message) == (how == "exception")
 
 
+def test_a_worker_whose_task_was_ended_and_that_is_interrupted_adds_no_hand_over(
+    table: CrewTable, place: str, task: str
+) -> None:
+    """The conductor ends a lost worker by a signal: what the worker says then would count as an orderly hand-over."""
+
+    def work() -> None:
+        with rung.crew.CrewWorker(place, task, session="s1"):
+            table.reply(table.require_task(task), TaskState.EXITED, "EVICTED", MessageType.SYSTEM)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert not table.messages(task, types=[MessageType.HANDOFF])
+
+
 def test_it_obeys_when_it_is_asked_to_stop(table: CrewTable, place: str, task: str) -> None:
     """The block ends quietly, and the task is handed over."""
     reached = []

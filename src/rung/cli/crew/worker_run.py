@@ -79,8 +79,11 @@ def run(
 
     If the service behind the command is unavailable (overload, a limit, exit code 75), the task is handed back and
     waits for its pool: exit code 75, or 4 if only a person can raise the limit.
+
+    Ctrl-C, SIGTERM and SIGHUP end COMMAND and hand the task over: exit code 130, 143 or 129.
     """
     from rung.adapters.system.command_line import require_program
+    from rung.cli.run.ending_signals import ending_signals, exit_code_of
     from rung.core.domain.errors import ClaimBlocked, LeaseExpired, NoTaskAvailable, PoolUnavailable
     from rung.crew.command_worker import CommandWorker
     from rung.store.crew.worker import CrewWorker
@@ -91,7 +94,8 @@ def run(
         require_program("--check", check)
     sessions = agent_sessions(lambda text: click.echo(f"rung: {text}", err=True)) if resume_session else None
     try:
-        with CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat) as worker:
+        crew_worker = CrewWorker(database, task_id, session=session, worked_by=worked_by, beat_every=beat)
+        with ending_signals(), crew_worker as worker:
             CommandWorker(
                 command=command_line,
                 check=check,
@@ -100,6 +104,9 @@ def run(
                 show_output=_writer(1),
                 show_errors=_writer(2),
             ).work(worker)
+    except KeyboardInterrupt as stop:
+        click.echo("rung: stopped", err=True)
+        sys.exit(exit_code_of(stop))
     except ClaimBlocked as error:
         click.echo(f"rung: {error}", err=True)
         sys.exit(CLAIM_BLOCKED)

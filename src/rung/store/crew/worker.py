@@ -160,6 +160,8 @@ class CrewWorker:
         return isinstance(error, StopRequested)
 
     def _hand_off_on_exit(self, error: BaseException | None) -> None:
+        if isinstance(error, KeyboardInterrupt) and self._was_ended():
+            return
         reason = "asked to stop" if isinstance(error, StopRequested) else "left without completing"
         if error is not None and not isinstance(error, StopRequested):
             reason = f"{type(error).__name__}: {error}"
@@ -168,6 +170,14 @@ class CrewWorker:
         except (LeaseExpired, StoreUnavailable):
             if error is None:
                 raise
+
+    def _was_ended(self) -> bool:
+        """Return whether the conductor has ended the task: its signal to a lost worker must not pass for a hand-over."""
+        try:
+            task = self.table.task(self.task_id)
+        except StoreUnavailable:
+            return False
+        return task is None or task.state is TaskState.EXITED
 
     def _handoff(self, reason: str) -> Handoff:
         return Handoff(
