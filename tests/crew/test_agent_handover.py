@@ -82,7 +82,7 @@ def test_a_worker_that_is_ended_by_a_signal_hands_over(crew: RunningCrew, number
         table.add_task(NewTask(task_id="task-01", instruction="do it"))
     words = ["worker", "run", "--db", crew.url, "--task", "task-01", "--poll-interval", "0.2", "--"]
     worker = crew.start(*words, str(program), "-p", "{instruction}")
-    crew.until((crew.folder / "done.txt").exists, 60.0)
+    crew.until((crew.folder / "done.txt").read_text, 60.0)
     worker.send_signal(number)
     assert worker.wait(60) == 128 + number
     assert crew.processes(str(program)) == []

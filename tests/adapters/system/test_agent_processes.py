@@ -33,9 +33,14 @@ SECONDS = 30.0
 def begin(folder: Path) -> None:
     """Wait until the agent has begun its first step."""
     until = time.monotonic() + SECONDS
-    while not (folder / "steps").exists() and time.monotonic() < until:
+    while not is_written(folder / "steps") and time.monotonic() < until:
         time.sleep(0.01)
-    assert (folder / "steps").exists()
+    assert is_written(folder / "steps")
+
+
+def is_written(file: Path) -> bool:
+    """Return whether a file has a text: it is there, and empty, a moment before."""
+    return file.exists() and bool(file.read_text())
 
 
 def marked(entry: str) -> list[int]:
