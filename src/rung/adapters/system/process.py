@@ -23,6 +23,7 @@ from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
+from rung.adapters.system.process_tree import terminate_tree
 from rung.adapters.system.step_file import STEPS_VARIABLE
 from rung.core.classify.evidence import clip
 from rung.core.domain.errors import AttemptError, AttemptTimeout
@@ -275,14 +276,14 @@ class RunningProcess:
         return exit_code(self.process)
 
     def terminate(self) -> None:
-        """Terminate it and its child processes; without its own group, only itself, or the agent with its tools."""
+        """Terminate it and its child processes; an agent before its tools."""
         if self._agent_run:
             entries = frozenset(f"{name}={value}" for name, value in self._agent_run.items())
             end_agent(entries, grace=GRACE_SECONDS, reap=lambda: exit_code(self.process))
         if self._own_group:
             terminate_group(self.process)
         else:
-            _terminate_one(self.process)
+            terminate_tree(self.process, GRACE_SECONDS)
         self._release()
 
     def _release(self) -> None:
@@ -378,10 +379,3 @@ def _wait_for_grace(process: subprocess.Popen[bytes]) -> None:
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def _terminate_one(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    if wait_for_exit(process, GRACE_SECONDS) is None:
-        process.kill()
-        wait_for_exit(process)
