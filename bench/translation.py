@@ -8,6 +8,7 @@ The goal is at most 2 ms added to a call. `copy` is what a call costs that only 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from statistics import median
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rung.gateway.upstream.translated_call import TranslatedCall
+from rung.wires.registry import BY_NAME
 from rung.wires.translation.conversation import (
     Conversation,
     Family,
@@ -85,7 +87,8 @@ def rows(size: int, rounds: int) -> Iterator[tuple[str, ...]]:
             if upstream == client:
                 cells.append("-")
                 continue
-            spent = milliseconds(lambda: TranslatedCall(reader, writer, body, "some-model", is_stream=True), rounds)  # noqa: B023
+            translated = partial(TranslatedCall, is_stream=True, validate=BY_NAME[upstream].bodies.validate)
+            spent = milliseconds(lambda: translated(reader, writer, body, "some-model"), rounds)  # noqa: B023
             cells.append(f"{spent:.2f}{'' if spent <= GOAL_MS else ' !'}")
         yield (client, *cells)
 

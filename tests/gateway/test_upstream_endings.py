@@ -5,11 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import anthropic
+import openai
 import pytest
+from google.genai import errors
 
 from tests.gateway.behind import ALL_WIRES, RESPONSES_TOOL, ask
-from tests.gateway.scripted import call_part, content, stream, text_part, whole
-from tests.gateway.test_other_provider import OTHERS
+from tests.gateway.scripted import call_part, completion, content, message, stream, text_part, whole
+from tests.gateway.test_other_provider import EACH_PAIR, OTHERS
+from tests.gateway.test_thinking import RESPONSE
 from tests.security.upstream.raw_upstream import Front, RawUpstream
 
 if TYPE_CHECKING:
@@ -115,3 +119,59 @@ def test_an_answer_with_the_first_of_two_calls_says_so(wire: str, path: str) -> 
             )
         told = response.headers.get("x-rung-settled", "") + response.text
         assert "the stream broke after a complete tool call" in told
+
+
+# Errors in place of a whole answer, with status 200, as OpenRouter and some proxies send them.
+ERRORS: dict[str, dict[str, Any]] = {
+    "messages": {"type": "error", "error": {"type": "overloaded_error", "message": "too many calls"}},
+    "chat": {"error": {"message": "too many calls", "code": 503}},
+    "responses": {
+        **RESPONSE, "status": "failed", "output": [],
+        "error": {"code": "server_error", "message": "too many calls"},
+    },
+    "gemini": {"error": {"code": 503, "message": "too many calls", "status": "UNAVAILABLE"}},
+}  # fmt: skip
+
+
+@EACH_WAY
+@EACH_PAIR
+def test_an_error_with_status_200_is_no_answer(wire: str, other: str, streams: bool) -> None:
+    """An error that another provider sends in place of an answer reaches the client as an error, not as an empty answer."""
+    with other_provider(other, whole(ERRORS[other])) as (front, upstream):
+        with pytest.raises((anthropic.APIStatusError, openai.APIStatusError, errors.APIError), match="too many calls"):
+            ask(front, wire, stream=streams)
+        assert len(upstream.requests) > 1
+
+
+UNFINISHED: dict[str, dict[str, Any]] = {
+    "messages": {**message({"type": "text", "text": "one"}), "stop_reason": None},
+    "chat": completion("one", "error"),
+    "gemini": content(text_part("one")),
+}
+
+
+@pytest.mark.parametrize(
+    ("wire", "other"), [(wire, other) for wire in ALL_WIRES for other in UNFINISHED if wire != other]
+)
+def test_an_unfinished_whole_answer_is_asked_for_again(wire: str, other: str) -> None:
+    """A whole answer whose provider gave up, or does not say that it has ended, is no answer of any wire."""
+    good = {
+        "messages": message({"type": "text", "text": "one two"}),
+        "chat": completion("one two"),
+        "gemini": content(text_part("one two"), reason="STOP"),
+    }
+    with other_provider(other, whole(UNFINISHED[other]), whole(good[other])) as (front, upstream):
+        assert ask(front, wire, stream=False).text == "one two"
+        assert len(upstream.requests) == 2
+
+
+@pytest.mark.parametrize("wire", ["messages", "responses", "gemini"])
+def test_arguments_that_are_no_json_are_asked_for_again(wire: str) -> None:
+    """A whole answer whose call cannot be read is asked for again, also if the client's wire can only show an object."""
+    tool: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "not json"}}
+    good = {**tool, "function": {"name": "look", "arguments": '{"at": "home"}'}}
+    answers = [whole(completion(None, "tool_calls", tool_calls=[each])) for each in (tool, good)]
+    with other_provider("chat", *answers) as (front, upstream):
+        got = ask(front, wire, stream=False)  # without tools: no schema shows that the arguments are wrong
+        assert ["home" in call for call in got.calls] == [True]
+        assert len(upstream.requests) == 2

@@ -27,7 +27,7 @@ from rung.gateway.upstream.headers import credential_header, has_own_key, header
 from rung.store.recorded_calls import forget_expired, recorded_call
 from rung.store.replay_orders import PRESENT_SECONDS, announce, pending_orders, read_order, retire, take_order
 from rung.wires.gemini_path import for_whole_answer, generation_path, parse_path
-from rung.wires.registry import GEMINI, PATHS
+from rung.wires.registry import BY_NAME, GEMINI, PATHS
 
 if TYPE_CHECKING:
     from rung.gateway.gateway import Gateway
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _ANSWER_TOKENS: Final = 4_096  # output limit of a call that is made from a prompt alone
 _MAX_RESULT_CHARACTERS: Final = 64 * 1024
 _PATHS: Final = {wire.name: path for path, wire in PATHS.items()}
-_WIRES: Final = {wire.name: wire for wire in (*PATHS.values(), GEMINI)}
 
 
 class CallReplays:
@@ -122,7 +121,7 @@ class CallReplays:
         """Build the request of an order; reject it if its key or its upstream may no longer be used."""
         gateway, settings = self._gateway, self._gateway.settings
         content = call.content if call is not None else _content_of_prompt(order)
-        wire = _WIRES[content["wire"]]
+        wire = BY_NAME[content["wire"]]
         upstream = (
             settings.upstream(content["upstream"]) if call is not None else settings.first_upstream(wire.upstream)
         )
@@ -171,7 +170,7 @@ class _ReplayedResponse:
 
 def _content_of_prompt(order: ReplayOrder) -> dict[str, Any]:
     """Return the content of a call that was not recorded: the person's prompt is the whole request."""
-    wire, model = _WIRES[order.wire], order.intervention.model
+    wire, model = BY_NAME[order.wire], order.intervention.model
     body = wire.bodies.build_request(model, order.intervention.prompt, _ANSWER_TOKENS)
     target = _PATHS.get(order.wire) or generation_path(model)
     headers = [["content-type", "application/json"]]

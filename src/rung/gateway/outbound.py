@@ -11,7 +11,7 @@ from rung.gateway.upstream.headers import headers_for_upstream, own_headers
 from rung.gateway.upstream.health import UpstreamHealth
 from rung.gateway.upstream.table import credentialed, has_same_api
 from rung.wires.anthropic_turns import without_impossible_thinking
-from rung.wires.registry import MESSAGES
+from rung.wires.registry import BY_NAME, MESSAGES
 from rung.wires.wire_json import changed_settings, load_json
 
 if TYPE_CHECKING:
@@ -123,4 +123,11 @@ def _translated(client_wire: str, wire: str, body: bytes, model: str, *, is_stre
     from rung.gateway.upstream.translated_call import TranslatedCall  # only calls that are translated load translators
     from rung.wires.translation.registry import translator_of
 
-    return TranslatedCall(translator_of(client_wire), translator_of(wire), body, model, is_stream=is_stream)
+    return TranslatedCall(
+        translator_of(client_wire),
+        translator_of(wire),
+        body,
+        model,
+        is_stream=is_stream,
+        validate=BY_NAME[wire].bodies.validate,
+    )

@@ -117,6 +117,7 @@ GEMINI: Final = WireFormat(
     usage_key="usageMetadata",
     has_comments=gemini_stream.GeminiStream.has_comments,
 )
+BY_NAME: Final[Mapping[str, WireFormat]] = {wire.name: wire for wire in (MESSAGES, CHAT, RESPONSES, GEMINI)}
 PATHS: Final[Mapping[str, WireFormat]] = {
     "/v1/messages": MESSAGES,
     "/v1/chat/completions": CHAT,

@@ -42,12 +42,22 @@ _MALFORMED: Final = "upstream stream has an event that is not valid JSON"
 
 
 class TranslatedCall:
-    """Translation of one attempt: `body` is the request for the upstream, `dropped` what its wire cannot say."""
+    """Translation of one attempt: `body` is the request for the upstream, `dropped` what its wire cannot say.
+
+    `validate` finds defects of a whole answer in the upstream's format.
+    """
 
     def __init__(
-        self, client: WireTranslator, upstream: WireTranslator, body: bytes, model: str, *, is_stream: bool
+        self,
+        client: WireTranslator,
+        upstream: WireTranslator,
+        body: bytes,
+        model: str,
+        *,
+        is_stream: bool,
+        validate: Callable[[dict[str, Any]], Evidence | None],
     ) -> None:
-        self._client, self._upstream = client, upstream
+        self._client, self._upstream, self._validate = client, upstream, validate
         # A body of Gemini's API does not say whether it asks for a stream.
         self._conversation: Conversation = replace(client.read_request(load_json(body)), is_stream=is_stream)
         self._names = ToolNames(self._conversation)
@@ -88,9 +98,17 @@ class TranslatedCall:
         return write
 
     def answer(self, body: dict[str, Any], now: int) -> bytes:
-        """Return a whole answer in the client's wire format."""
+        """Return a whole answer in the client's wire format. Raises AttemptError for an error in place of an answer."""
+        error = _error_in(body)
+        if error is not None:
+            raise AttemptError.of(error)
+        defect = self._validate(body)
+        if defect is not None and defect.finding is Kind.STREAM_INTERRUPTED:  # it is no answer, or an unfinished one
+            raise AttemptError.of(defect)
         answer = self._keys.answer(self._names.answer(self._upstream.read_answer(body)))
         self.note_end(answer.stop, answer.usage)
+        if defect is not None and defect.finding is Kind.MALFORMED_OUTPUT:  # the translated answer may not show it
+            self.defect = defect
         answer = replace(answer, id=self.answer_id(answer.id), created=answer.created or now)
         written = self._client.write_answer(answer, self._conversation)
         self._drop(set(written.dropped))
@@ -184,6 +202,12 @@ class TranslatedAnswer:
 
 def _passed_headers(response: UpstreamResponse) -> Headers:
     return [header for header in response.raw_headers if header[0] in _KEPT_HEADERS]
+
+
+def _error_in(body: dict[str, Any]) -> Evidence | None:
+    """Return the error that an upstream sent with status 200, as OpenRouter does; None for an answer."""
+    found = read_event("error", dump_json(body).decode()) if body.get("error") else None
+    return found and found._replace(phase=Phase.RESULT)
 
 
 def _failure(event: StreamFailed) -> AttemptError:
