@@ -179,3 +179,10 @@ def test_only_what_says_something_is_named() -> None:
     }
     name_extras({**extras, "top_logprobs": 3}, dropped)
     assert dropped == {"top_logprobs"}
+
+
+def test_what_an_empty_object_asks_for_is_named() -> None:
+    """An empty object of options asks for a web search. Other empty objects ask for nothing."""
+    dropped: set[str] = set()
+    name_extras({"web_search_options": {}, "metadata": {}}, dropped)
+    assert dropped == {"web_search_options"}

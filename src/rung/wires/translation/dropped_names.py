@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 MAX_LIST_CHARACTERS: Final = 200  # of a header
 _MAX_NAME_CHARACTERS: Final = 60
+_ASKED_BY_PRESENCE: Final = frozenset({"web_search_options"})  # which an empty object asks for, too
 _NO_VALUES: Final[tuple[Any, ...]] = (None, False, "", [], {})
 _NOTE_PREFIX: Final = "rung."  # of extras by which a reader notes how its wire wrote something
 # Fields that say nothing to a model, and signatures, which never leave their family.
@@ -29,7 +30,9 @@ def name_extras(extras: Mapping[str, Any], dropped: set[str]) -> None:
 
 
 def _says_something(name: str, value: Any) -> bool:
-    return name not in _BOOKKEEPING and not name.startswith(_NOTE_PREFIX) and value not in _NO_VALUES
+    if name in _BOOKKEEPING or name.startswith(_NOTE_PREFIX):
+        return False
+    return value not in _NO_VALUES or (value == {} and name in _ASKED_BY_PRESENCE)
 
 
 def list_names(names: Iterable[str]) -> str:
