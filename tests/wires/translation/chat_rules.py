@@ -57,6 +57,12 @@ def check_message(message: dict[str, Any]) -> None:
     assert role != "tool" or isinstance(content, str)
 
 
+def check_file(file: dict[str, Any]) -> None:
+    """OpenAI knows the type of file data by the extension of its name."""
+    if str(file.get("file_data")).startswith("data:application/pdf"):
+        assert file["filename"].lower().endswith(".pdf"), file["filename"]
+
+
 def check_item(item: dict[str, Any]) -> None:
     if item["type"] == "image_url":
         assert item["image_url"]["url"].startswith(("https://", "http://", "data:image/"))
@@ -64,5 +70,6 @@ def check_item(item: dict[str, Any]) -> None:
         assert item["file"].get("file_id") or (
             item["file"]["filename"] and item["file"]["file_data"].startswith("data:")
         )
+        check_file(item["file"])
     elif item["type"] == "input_audio":
         assert item["input_audio"]["format"] in ("wav", "mp3")

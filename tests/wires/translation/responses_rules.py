@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from rung.testing.provider.responses import parse_request
+from tests.wires.translation.chat_rules import check_file
 from tests.wires.translation.schema_rules import check_openai
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -69,3 +70,4 @@ def check_part(part: dict[str, Any]) -> None:
         assert part.get("file_id") or part["image_url"].startswith(("https://", "http://", "data:image/"))
     elif part["type"] == "input_file":
         assert part.get("file_id") or part.get("file_url") or (part["filename"] and part["file_data"])
+        check_file(part)

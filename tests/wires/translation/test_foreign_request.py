@@ -27,6 +27,7 @@ from rung.wires.translation.conversation import (
 from rung.wires.translation.dropped_names import name_extras
 from rung.wires.translation.foreign_request import consistent
 from rung.wires.translation.paired_turns import pair_turns
+from rung.wires.translation.registry import translator_of
 
 LOOK = ToolDefinition(name="look", schema={"type": "object"})
 SEARCH = ProviderTool(family=Family.ANTHROPIC, block={}, kind="web_search")
@@ -186,3 +187,19 @@ def test_what_an_empty_object_asks_for_is_named() -> None:
     dropped: set[str] = set()
     name_extras({"web_search_options": {}, "metadata": {}}, dropped)
     assert dropped == {"web_search_options"}
+
+
+NAMED_FILES = [
+    ("Report", "application/pdf", "Report.pdf"), ("", "application/pdf", "document.pdf"), ("a.PDF", "", "a.PDF"),
+    ("v1.2", "", "v1.2.pdf"), ("sheet.xlsx", "application/vnd.ms-excel", "sheet.xlsx"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+@pytest.mark.parametrize(("name", "mime_type", "expected"), NAMED_FILES)
+def test_a_file_has_the_extension_of_its_type(name: str, mime_type: str, expected: str, wire: str) -> None:
+    """OpenAI rejects file data whose name has no extension, such as the title of a document of Anthropic's API."""
+    part = MediaPart(kind=MediaKind.DOCUMENT, mime_type=mime_type, data="JVBERi0=", name=name, family=Family.ANTHROPIC)
+    turns = (Turn(speaker=Speaker.USER, parts=(part,)),)
+    body = translator_of(wire).write_request(Conversation(family=Family.ANTHROPIC, model="m", turns=turns)).body
+    assert f"'filename': '{expected}'" in str(body)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _PDF: Final = "application/pdf"
 _FETCHED: Final = ("https://", "http://", "data:image/")  # images that OpenAI can fetch
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
+_EXTENSIONS: Final = {
+    _PDF: ".pdf", "text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "text/html": ".html",
+    "application/json": ".json", "application/xml": ".xml",
+}  # fmt: skip
 _AUDIO_FORMATS: Final = frozenset({"wav", "mp3"})  # OpenAI's models hear no others
 
 
@@ -129,7 +133,7 @@ class ChatContentWriter:
             return self._placeholder("file_id", part)
         is_bare = self.is_own and not part.mime_type and not part.url  # as some clients send it
         file = {"file_id": part.file_id} if part.file_id else {"file_data": part.data if is_bare else _source(part)}
-        name = part.name or ("" if self.is_own else _default_name(part.mime_type))
+        name = part.name if self.is_own else file_name(part)
         return self._with_own_fields(
             {"type": "file", "file": file | ({"filename": name} if name else {})}, part, "file"
         )
@@ -162,9 +166,11 @@ def _decoded_text(part: MediaPart) -> str:
         return ""
 
 
-def _default_name(mime_type: str) -> str:
-    """Return a file name: OpenAI refuses file data without one."""
-    return "document.pdf" if mime_type in (_PDF, "") else "document"
+def file_name(part: MediaPart) -> str:
+    """Return the name of a file. OpenAI knows the type of file data by the extension, and rejects a name without one."""
+    extension = _EXTENSIONS.get(part.mime_type.lower() or _PDF, "")
+    name = part.name or "document"
+    return name if name.lower().endswith(extension) else name + extension
 
 
 def join_text(parts: Iterable[Part]) -> str:

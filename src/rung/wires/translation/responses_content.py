@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.wires.translation.chat_content_writer import is_seen_by_openai
+from rung.wires.translation.chat_content_writer import file_name, is_seen_by_openai
 from rung.wires.translation.conversation import (
     Family,
     ForeignPart,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 ContentPart = TextPart | RefusalPart | MediaPart | ForeignPart
 
 CONTENT_PREFIX: Final = "content."  # of the kind of an unknown part, to tell it from an unknown item
-DEFAULT_FILE_NAME: Final = "document.pdf"
 _BREAKPOINT: Final = "prompt_cache_breakpoint"
 _FETCHED: Final = ("https://", "http://", "data:image/")
 _TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text"})
@@ -200,4 +199,5 @@ def _write_file(part: MediaPart) -> dict[str, Any]:
         return {"type": "input_file", "file_url": part.url, **detail}
     is_bare = not part.mime_type and part.family is Family.RESPONSES  # as some clients send it
     data = part.data if is_bare else f"data:{part.mime_type or 'application/pdf'};base64,{part.data}"
-    return {"type": "input_file", "filename": part.name or DEFAULT_FILE_NAME, "file_data": data, **detail}
+    file = part.name if part.name and part.family is Family.RESPONSES else file_name(part)
+    return {"type": "input_file", "filename": file, "file_data": data, **detail}
