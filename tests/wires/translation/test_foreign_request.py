@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rung.core.conversation.repair import MISSING_RESULT_TEXT
+from rung.wires.translation.anthropic_client_tools import as_function
 from rung.wires.translation.conversation import (
     Conversation,
     Family,
@@ -203,3 +204,15 @@ def test_a_file_has_the_extension_of_its_type(name: str, mime_type: str, expecte
     turns = (Turn(speaker=Speaker.USER, parts=(part,)),)
     body = translator_of(wire).write_request(Conversation(family=Family.ANTHROPIC, model="m", turns=turns)).body
     assert f"'filename': '{expected}'" in str(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "inserted"), [("str_replace_based_edit_tool", "insert_text"), ("str_replace_editor", "new_str")]
+)
+def test_the_text_editor_inserts_as_its_clients_expect(name: str, inserted: str) -> None:
+    """Claude names inserted text `insert_text`; with the older editor, `new_str`. Another model is told to do the same."""
+    block = {"type": "text_editor_20250728", "name": name}
+    tool = as_function(ProviderTool(family=Family.ANTHROPIC, kind="text_editor", block=block))
+    assert isinstance(tool, ToolDefinition)
+    assert f"`insert` (`{inserted}` after" in tool.description
+    assert inserted in tool.schema["properties"]

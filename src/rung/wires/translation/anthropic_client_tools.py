@@ -25,21 +25,27 @@ _MEMORY_COMMANDS: Final = {"type": "string", "enum": ["view", "create", "str_rep
 _EDITED: Final = {"file_text": _TEXT, "old_str": _TEXT, "new_str": _TEXT, "insert_line": {"type": "integer"}}
 _EDITOR_TEXT: Final = (
     "Views, creates and edits text files: `view` (with `view_range`, two line numbers), `create` (`file_text`), "
-    "`str_replace` (`old_str`, which must occur once, by `new_str`), `insert` (`new_str` after line `insert_line`)."
+    "`str_replace` (`old_str`, which must occur once, by `new_str`), `insert` (`{inserted}` after line `insert_line`)."
 )
+# Versions of the editor by this name take the inserted text in `new_str`, all others in `insert_text`.
+_OLDER_EDITOR: Final = "str_replace_editor"
 _MEMORY_TEXT: Final = (
     "Keeps notes in files below /memories: `view`, `create` (`file_text`), `str_replace` (`old_str`, `new_str`), "
     "`insert` (`insert_text` after line `insert_line`), `delete`, `rename` (`old_path` to `new_path`)."
 )
+
+
+def _editor(inserted: str) -> tuple[str, Mapping[str, Any]]:
+    properties = {"command": _COMMANDS, "path": _TEXT, "view_range": _RANGE, **_EDITED, inserted: _TEXT}
+    return _EDITOR_TEXT.format(inserted=inserted), _schema(["command", "path"], **properties)
+
+
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "bash": (
         "Runs a command in a bash session that stays open, and returns its output. `restart` starts a new session.",
         _schema([], command=_TEXT, restart={"type": "boolean"}),
     ),
-    "text_editor": (
-        _EDITOR_TEXT,
-        _schema(["command", "path"], command=_COMMANDS, path=_TEXT, view_range=_RANGE, **_EDITED),
-    ),
+    "text_editor": _editor("insert_text"),
     "memory": (
         _MEMORY_TEXT,
         _schema(
@@ -61,5 +67,5 @@ def as_function(tool: ToolDefinition | ProviderTool) -> ToolDefinition | Provide
     if isinstance(tool, ToolDefinition) or tool.family is not Family.ANTHROPIC or tool.kind not in _TOOLS:
         return tool
     name = tool.block.get("name")
-    description, schema = _TOOLS[tool.kind]
+    description, schema = _editor("new_str") if name == _OLDER_EDITOR else _TOOLS[tool.kind]
     return ToolDefinition(name=name, description=description, schema=schema) if isinstance(name, str) else tool
