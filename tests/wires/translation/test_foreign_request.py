@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +30,8 @@ from rung.wires.translation.conversation import (
 from rung.wires.translation.dropped_names import name_extras
 from rung.wires.translation.foreign_request import consistent
 from rung.wires.translation.paired_turns import pair_turns
-from rung.wires.translation.registry import translator_of
+from rung.wires.translation.registry import TRANSLATED_WIRES, translator_of
+from tests.wires.translation.upstream_rules import check_request
 
 LOOK = ToolDefinition(name="look", schema={"type": "object"})
 SEARCH = ProviderTool(family=Family.ANTHROPIC, block={}, kind="web_search")
@@ -216,3 +219,36 @@ def test_the_text_editor_inserts_as_its_clients_expect(name: str, inserted: str)
     assert isinstance(tool, ToolDefinition)
     assert f"`insert` (`{inserted}` after" in tool.description
     assert inserted in tool.schema["properties"]
+
+
+ALLOWED: dict[str, dict[str, Any]] = {
+    "chat": {
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("look", "read", "run")],
+        "tool_choice": {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "", "tools": [{"type": "function", "function": {"name": "look"}}]},
+        },
+    },
+    "responses": {
+        "input": "go",
+        "tools": [{"type": "function", "name": name, "parameters": {}} for name in ("look", "read", "run")],
+        "tool_choice": {"type": "allowed_tools", "mode": "", "tools": [{"type": "function", "name": "look"}]},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+@pytest.mark.parametrize(
+    ("source", "target"), [(source, target) for source in ALLOWED for target in TRANSLATED_WIRES if source != target]
+)
+def test_only_allowed_tools_can_be_called(source: str, target: str, mode: str) -> None:
+    """A list of allowed tools is one for every other provider: by its own list, by a forced call, or by fewer tools."""
+    body = json.loads(json.dumps(ALLOWED[source]).replace('"mode": ""', f'"mode": "{mode}"'))
+    read = translator_of(source).read_request(body)
+    written = translator_of(target).write_request(replace(read, model="some-model"))
+    check_request(target, written.body)
+    choice = str(written.body.get("tool_choice", written.body.get("toolConfig")))
+    tools = str(written.body["tools"])
+    assert ("look" in choice) or ("read" not in tools and "run" not in tools)
+    assert written.dropped == ()

@@ -10,7 +10,7 @@ from rung.wires.translation.anthropic_schema import is_recursive, supported_sche
 from rung.wires.translation.anthropic_thinking import thinking_fields
 from rung.wires.translation.anthropic_tools import demanded_call, write_tool_choice, write_tools
 from rung.wires.translation.conversation import WrittenRequest
-from rung.wires.translation.foreign_request import with_little_reasoning
+from rung.wires.translation.foreign_request import with_chosen_tools, with_little_reasoning
 from rung.wires.wire_json import to_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _CACHE: Final = {"type": "ephemeral"}
 def adapt_request(conversation: Conversation) -> WrittenRequest:
     """Write the request of another family."""
     dropped: set[str] = set()
-    conversation = with_little_reasoning(conversation)
+    conversation = with_chosen_tools(with_little_reasoning(conversation))
     name_extras(conversation.extras, conversation.family, dropped)
     messages = write_messages(conversation.turns, dropped)
     tools = write_tools(conversation, messages, dropped)

@@ -26,7 +26,6 @@ _MAX_UNIONS: Final = 16  # properties of several types, of all strict tools
 
 def write_tools(conversation: Conversation, messages: Sequence[Fields], dropped: set[str]) -> list[Mapping[str, Any]]:
     """Write the tools; those of earlier calls if the request has none."""
-    chosen = conversation.tool_choice.names
     tools: list[Mapping[str, Any]] = []
     names: set[str] = set()  # the API rejects two tools of one name
     for tool in conversation.tools:
@@ -37,7 +36,7 @@ def write_tools(conversation: Conversation, messages: Sequence[Fields], dropped:
                 dropped.add(tool.kind)
         elif tool.name in names:
             dropped.add("duplicate_tool")
-        elif len(chosen) <= 1 or tool.name in chosen:  # a choice of several tools: the model gets only these
+        else:
             names.add(tool.name)
             tools.append(_write_definition(tool, dropped))
     return _with_few_strict(tools, dropped) or _called_tools(messages)

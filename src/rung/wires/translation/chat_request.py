@@ -26,10 +26,9 @@ from rung.wires.translation.conversation import (
     Conversation,
     Family,
     ToolChoice,
-    ToolMode,
     WrittenRequest,
 )
-from rung.wires.translation.foreign_request import consistent, for_openai
+from rung.wires.translation.foreign_request import consistent, for_openai, with_chosen_tools
 from rung.wires.wire_json import object_field
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def write_request(conversation: Conversation) -> WrittenRequest:
 
 
 def _foreign_body(conversation: Conversation, writer: ChatContentWriter) -> Json:
-    conversation = _with_chosen_tools(for_openai(consistent(conversation, writer.dropped), writer.dropped))
+    conversation = with_chosen_tools(for_openai(consistent(conversation, writer.dropped), writer.dropped))
     tools = write_tools(conversation.tools, writer)
     messages = write_messages(conversation, writer) or [{"role": "user", "content": _NO_TEXT}]
     body: Json = {"model": conversation.model, "messages": messages}
@@ -132,15 +131,6 @@ def _foreign_body(conversation: Conversation, writer: ChatContentWriter) -> Json
         _demand_json(body["messages"])
     writer.note_extras(conversation.extras, conversation.family)
     return body
-
-
-def _with_chosen_tools(conversation: Conversation) -> Conversation:
-    """Return the request with only the tools that a required call may be of. Few servers know a list of allowed tools."""
-    choice = conversation.tool_choice
-    if choice.mode is not ToolMode.REQUIRED or len(choice.names) < 2:  # noqa: PLR2004
-        return conversation
-    tools = tuple(tool for tool in conversation.tools if getattr(tool, "name", "") in choice.names)
-    return replace(conversation, tools=tools, tool_choice=replace(choice, names=())) if tools else conversation
 
 
 def _demand_json(messages: list[Any]) -> None:

@@ -99,7 +99,7 @@ def _write_function(tool: ToolDefinition, writer: ChatContentWriter) -> Json:
 
 
 def read_choice(choice: object) -> tuple[ToolMode | None, tuple[str, ...]]:
-    """Read a choice of tools. A list of allowed tools that forces no call is a choice that the model makes itself."""
+    """Read a choice of tools: a mode, one tool that must be called, or a list of allowed tools."""
     if isinstance(choice, str):
         return _MODES.get(choice), ()
     name = object_field(choice, "function").get("name") if isinstance(choice, dict) else None
@@ -108,18 +108,17 @@ def read_choice(choice: object) -> tuple[ToolMode | None, tuple[str, ...]]:
     allowed = object_field(choice, "allowed_tools")
     mode = _MODES.get(str(allowed.get("mode")))
     names = [object_field(tool, "function").get("name") for tool in object_list(allowed, "tools")]
-    is_limit = mode is ToolMode.REQUIRED and all(isinstance(name, str) for name in names)
-    return mode, tuple(map(str, names)) if is_limit else ()
+    return mode, tuple(map(str, names)) if mode and all(isinstance(name, str) for name in names) else ()
 
 
 def write_choice(choice: ToolChoice) -> Any:
     """Return the choice of tools; None if it is not set."""
     named = [{"type": "function", "function": {"name": name}} for name in choice.names]
-    if choice.mode is not ToolMode.REQUIRED or not named:
+    if choice.mode is None or choice.mode is ToolMode.NONE or not named:
         return choice.mode.value if choice.mode is not None else None
-    if len(named) == 1:
+    if choice.mode is ToolMode.REQUIRED and len(named) == 1:
         return named[0]
-    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode.value, "tools": named}}
 
 
 def read_output_format(response_format: object) -> JsonOutput | None:

@@ -56,6 +56,22 @@ def with_little_reasoning(conversation: Conversation) -> Conversation:
     return replace(conversation, reasoning=ReasoningRequest(is_enabled=False, is_implied=True))
 
 
+def with_chosen_tools(conversation: Conversation) -> Conversation:
+    """Return a request with only the tools that its choice allows, for wires that have no list of allowed tools.
+
+    One tool that must be called is a choice of its own in every wire.
+    """
+    choice = conversation.tool_choice
+    if not choice.names or (choice.mode is ToolMode.REQUIRED and len(choice.names) == 1):
+        return conversation
+    tools = tuple(
+        tool for tool in conversation.tools if not isinstance(tool, ToolDefinition) or tool.name in choice.names
+    )
+    if not any(isinstance(tool, ToolDefinition) for tool in tools):
+        return conversation
+    return replace(conversation, tools=tools, tool_choice=replace(choice, names=()))
+
+
 def _with_request(conversation: Conversation, turns: tuple[Turn, ...], dropped: set[str]) -> tuple[Turn, ...]:
     """Return the turns with a request to go on, if they end with the beginning of the answer, as Anthropic allows."""
     if conversation.family is not Family.ANTHROPIC or not turns or turns[-1].speaker is not Speaker.ASSISTANT:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.wires.translation.conversation import Conversation, Family, TextPart, ToolDefinition, WrittenRequest
+from rung.wires.translation.conversation import Conversation, Family, TextPart, ToolDefinition, ToolMode, WrittenRequest
 from rung.wires.translation.dropped_names import name_extras
-from rung.wires.translation.foreign_request import consistent
+from rung.wires.translation.foreign_request import consistent, with_chosen_tools
 from rung.wires.translation.gemini_config import (
     MAX_STOPS,
     ReadConfig,
@@ -109,6 +109,10 @@ def write_request(conversation: Conversation) -> WrittenRequest:
         return WrittenRequest(body=_own_request(conversation))
     dropped: set[str] = set()
     conversation = consistent(conversation, dropped)
+    if (
+        conversation.tool_choice.mode is not ToolMode.REQUIRED
+    ):  # Gemini has a list of allowed tools for required calls only
+        conversation = with_chosen_tools(conversation)
     history = ForeignHistory(conversation.turns, dropped, nests_media=is_current(conversation.model))
     body: Body = {"contents": history.contents()}
     system = [part for part in conversation.system if part.text]
