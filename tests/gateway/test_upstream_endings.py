@@ -11,8 +11,8 @@ import pytest
 from google.genai import errors
 
 from tests.gateway.behind import ALL_WIRES, RESPONSES_TOOL, ask
-from tests.gateway.scripted import call_part, completion, content, message, stream, text_part, whole
-from tests.gateway.test_other_provider import EACH_PAIR, OTHERS
+from tests.gateway.scripted import call_part, chunk, completion, content, message, stream, text_part, whole
+from tests.gateway.test_other_provider import ANSWERS, EACH_PAIR, OTHERS
 from tests.gateway.test_thinking import RESPONSE
 from tests.security.upstream.raw_upstream import Front, RawUpstream
 
@@ -175,3 +175,58 @@ def test_arguments_that_are_no_json_are_asked_for_again(wire: str) -> None:
         got = ask(front, wire, stream=False)  # without tools: no schema shows that the arguments are wrong
         assert ["home" in call for call in got.calls] == [True]
         assert len(upstream.requests) == 2
+
+
+def _cut_in_a_call() -> dict[str, tuple[bytes, bytes]]:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "ho'}}
+    item = {
+        "id": "f1",
+        "type": "function_call",
+        "call_id": "c1",
+        "name": "look",
+        "arguments": '{"at": "ho',
+        "status": "incomplete",
+    }
+    body = {
+        **RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [item],
+        "usage": ANSWERS["responses"]["usage"],
+    }  # fmt: skip
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**body, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "arguments": ""}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.incomplete", "response": body},
+    ]
+    return {
+        "chat": (
+            whole(completion(None, "length", tool_calls=[call])),
+            stream(chunk(tool_calls=[call]), chunk("length"), "[DONE]"),
+        ),
+        "responses": (whole(body), stream(*events)),
+    }
+
+
+@pytest.mark.parametrize("other", ["chat", "responses"])
+@EACH_WAY
+def test_a_call_that_the_output_limit_cut_off_for_gemini(streams: bool, other: str) -> None:
+    """A client of Gemini's API learns that the output limit was reached, not that the model made a mistake."""
+    with other_provider(other, _cut_in_a_call()[other][streams]) as (front, _):
+        got = ask(front, "gemini", stream=streams, tools=True)
+        assert (got.stop, got.calls) == ("max_tokens", [])
+
+
+def test_a_call_that_the_output_limit_cut_off_for_responses() -> None:
+    """A call that is cut off is no completed item, and the text of an answer that is cut off is incomplete as well."""
+    half = whole(completion("half of", "length"))
+    with other_provider("chat", _cut_in_a_call()["chat"][False]) as (front, _):
+        response = front.gpt().responses.create(model="small", input="go", tools=[RESPONSES_TOOL])
+        assert (response.status, [item.to_dict()["status"] for item in response.output]) == (
+            "incomplete",
+            ["incomplete"],
+        )
+    with other_provider("chat", half) as (front, _):
+        response = front.gpt().responses.create(model="small", input="go")
+        assert (response.status, [item.to_dict()["status"] for item in response.output]) == (
+            "incomplete",
+            ["incomplete"],
+        )

@@ -123,7 +123,8 @@ class ChatStreamReader:
             found += self._calls.add({"index": 0, "function": legacy}, self._id)
         if choice.get("finish_reason"):
             self._choice = choice
-            found += self._calls.end(self._id)
+            is_cut = read_stop(choice, ())[0] is Stop.MAX_TOKENS  # the arguments of the last call may break off
+            found += self._calls.end_complete(self._id) if is_cut else self._calls.end(self._id)
             found += [TextDelta(text=text) for text in self._late_text]
         return found
 

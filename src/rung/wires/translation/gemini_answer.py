@@ -196,6 +196,8 @@ def _written_parts(answer: Answer, candidate: Body, dropped: set[str]) -> list[B
             written.append(written_media(part, dropped))
         elif isinstance(part, ReasoningPart | ForeignPart):
             dropped.add("reasoning" if isinstance(part, ReasoningPart) else part.kind)
+        elif object_of(part.arguments) is None and answer.stop is Stop.MAX_TOKENS:
+            dropped.add("incomplete_call")
         elif object_of(part.arguments) is None:
             candidate |= malformed_call(part)
         else:

@@ -29,7 +29,7 @@ from rung.wires.translation.responses_output import (
     text_part,
 )
 from rung.wires.translation.responses_tools import ReadTools
-from rung.wires.wire_json import object_field, object_list
+from rung.wires.wire_json import is_tool_arguments, object_field, object_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,30 +98,31 @@ def write_answer(answer: Answer, conversation: Conversation) -> WrittenAnswer:
         if written is not None:
             content.append(written)
             continue
-        item = _write_item(part, f"{base}_{len(output) + bool(content)}", conversation, dropped)
+        is_cut = answer.stop is Stop.MAX_TOKENS and part is answer.parts[-1]
+        item = _write_item(part, f"{base}_{len(output) + bool(content)}", conversation, dropped, is_cut=is_cut)
         if item is not None:
             output += [*_closed(content, base, len(output)), item]
             content = []
-    output += _closed(content, base, len(output))
+    end = output_status(answer.stop, has_refusal=any(isinstance(part, RefusalPart) for part in answer.parts))
+    output += _closed(content, base, len(output), end.status)
     if answer.family is not Family.RESPONSES:
         name_answer_extras(answer.extras, dropped)
     if answer.stop is Stop.STOP_SEQUENCE:
         dropped.add("stop_sequence")
-    has_refusal = any(isinstance(part, RefusalPart) for part in answer.parts)
     body = response_object(
         conversation,
         name=answer.id,
         model=answer.model,
         created=answer.created,
         output=output,
-        end=output_status(answer.stop, has_refusal=has_refusal),
+        end=end,
         usage=answer.usage,
     )
     return WrittenAnswer(body=body, dropped=tuple(sorted(dropped)))
 
 
-def _closed(content: list[Item], base: str, index: int) -> list[Item]:
-    return [message_item(f"msg_{base}_{index}", content)] if content else []
+def _closed(content: list[Item], base: str, index: int, status: str = "completed") -> list[Item]:
+    return [message_item(f"msg_{base}_{index}", content, status)] if content else []
 
 
 def _write_content(part: AnswerPart, dropped: set[str]) -> Item | None:
@@ -134,13 +135,16 @@ def _write_content(part: AnswerPart, dropped: set[str]) -> Item | None:
     return refusal_part(part.text) if isinstance(part, RefusalPart) else None
 
 
-def _write_item(part: AnswerPart, name: str, conversation: Conversation, dropped: set[str]) -> Item | None:
-    """Return the item of a part, or None if this wire cannot say it."""
+def _write_item(
+    part: AnswerPart, name: str, conversation: Conversation, dropped: set[str], *, is_cut: bool
+) -> Item | None:
+    """Return the item of a part, or None if this wire cannot say it. `is_cut`: the output limit ended the part."""
     if isinstance(part, ToolCallPart):
         if part.family is not Family.RESPONSES:
             name_extras(part.extras, dropped)
         arguments = part.arguments or NO_ARGUMENTS
-        return call_item(conversation, name=name, call_id=part.id, tool=part.name, arguments=arguments)
+        status = "incomplete" if is_cut and not is_tool_arguments(part.arguments) else "completed"
+        return call_item(conversation, name=name, call_id=part.id, tool=part.name, arguments=arguments, status=status)
     if isinstance(part, ReasoningPart | ForeignPart):
         if part.family is Family.RESPONSES:
             return dict(part.block)
