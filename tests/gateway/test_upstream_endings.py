@@ -11,6 +11,9 @@ import pytest
 from google.genai import errors
 
 from tests.gateway.behind import ALL_WIRES, RESPONSES_TOOL, ask
+from tests.gateway.cross_wire.contents import TOOLS
+from tests.gateway.cross_wire.contents import ask as ask_for
+from tests.gateway.cross_wire.rig import DRIVERS
 from tests.gateway.scripted import call_part, chunk, completion, content, message, stream, text_part, whole
 from tests.gateway.test_other_provider import ANSWERS, EACH_PAIR, OTHERS
 from tests.gateway.test_thinking import RESPONSE
@@ -230,3 +233,20 @@ def test_a_call_that_the_output_limit_cut_off_for_responses() -> None:
             "incomplete",
             ["incomplete"],
         )
+
+
+@EACH_WAY
+@pytest.mark.parametrize("wire", ["messages", "responses", "gemini"])
+def test_calls_of_one_answer_have_different_ids(wire: str, streams: bool) -> None:
+    """A server that gives all calls of an answer the same id cannot make a client mix up their results."""
+    calls: list[dict[str, Any]] = [
+        {"index": n, "id": "call_0", "type": "function", "function": {"name": "look", "arguments": f'{{"at": "{at}"}}'}}
+        for n, at in enumerate(("home", "sea"))
+    ]
+    chunks = [*(chunk(tool_calls=[call]) for call in calls), chunk("tool_calls")]
+    answer = stream(*chunks, "[DONE]") if streams else whole(completion(None, "tool_calls", tool_calls=calls))
+    with other_provider("chat", answer) as (front, _):
+        driver: Any = DRIVERS[wire]
+        heard = driver.send(front.url, driver.request(ask_for("Look.", tools=TOOLS)), stream=streams)
+        assert [call.arguments for call in heard.calls] == [{"at": "home"}, {"at": "sea"}]
+        assert len({call.id for call in heard.calls}) == 2

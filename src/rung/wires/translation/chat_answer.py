@@ -85,16 +85,22 @@ _ANSWER_PARTS: Final = (TextPart, RefusalPart, MediaPart, ToolCallPart, Reasonin
 
 
 def derived_call_id(answer_id: str, index: int) -> str:
-    """Return the id of a call that its server gives none: unique in a conversation, and the same each time."""
+    """Return the id of a call that its server gives none of its own: unique in a conversation, and the same each time."""
     return "call_" + hashlib.sha256(f"{answer_id}:{index}".encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def _with_ids(parts: Sequence[AnswerPart], answer_id: str) -> list[AnswerPart]:
-    """Return the parts, with an id for each call. Some servers send none."""
-    return [
-        replace(part, id=derived_call_id(answer_id, index)) if isinstance(part, ToolCallPart) and not part.id else part
-        for index, part in enumerate(parts)
-    ]
+    """Return the parts, with an id of its own for each call. Some servers send none, or the same one for all."""
+    with_ids: list[AnswerPart] = []
+    used = {""}
+    for index, part in enumerate(parts):
+        if isinstance(part, ToolCallPart):
+            call_id = derived_call_id(answer_id, index) if part.id in used else part.id
+            used.add(call_id)
+            with_ids.append(replace(part, id=call_id) if call_id != part.id else part)
+        else:
+            with_ids.append(part)
+    return with_ids
 
 
 def read_stop(choice: Mapping[str, Any], parts: Sequence[AnswerPart]) -> tuple[Stop, str]:

@@ -31,6 +31,7 @@ class ChatCallDeltas:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._first_open = 0
+        self._ids = {""}  # which an earlier call has, or which is none
 
     @property
     def has_calls(self) -> bool:
@@ -101,7 +102,8 @@ class ChatCallDeltas:
         is_known = bool(call.name) and bool(call.id or call.arguments)  # an id may come after the name
         if not call.is_started and (is_known or is_end):
             call.is_started = True
-            call.id = call.id or derived_call_id(answer_id, index)
+            call.id = derived_call_id(answer_id, index) if call.id in self._ids else call.id
+            self._ids.add(call.id)
             events.append(CallStarted(index=index, id=call.id, name=call.name))
         if call.is_started:
             events += [CallDelta(index=index, json=piece) for piece in call.arguments[call.sent :]]
