@@ -10,6 +10,7 @@ import openai
 import pytest
 from google.genai import errors
 
+from rung.wires.translation.chat_history_writer import MAX_CALL_ID
 from tests.gateway.behind import ALL_WIRES, RESPONSES_TOOL, ask
 from tests.gateway.cross_wire.contents import TOOLS
 from tests.gateway.cross_wire.contents import ask as ask_for
@@ -250,3 +251,15 @@ def test_calls_of_one_answer_have_different_ids(wire: str, streams: bool) -> Non
         heard = driver.send(front.url, driver.request(ask_for("Look.", tools=TOOLS)), stream=streams)
         assert [call.arguments for call in heard.calls] == [{"at": "home"}, {"at": "sea"}]
         assert len({call.id for call in heard.calls}) == 2
+
+
+@EACH_WAY
+def test_a_client_gets_ids_that_its_own_provider_takes_back(streams: bool) -> None:
+    """OpenAI rejects a history whose calls have longer ids than its own, when the session returns to it."""
+    item = {**ANSWERS["responses"]["output"][1], "call_id": "chatcmpl-tool-" + "a" * 32}
+    body = {**ANSWERS["responses"], "output": [item]}
+    events = [{"type": "response.output_item.done", "output_index": 0, "item": item}]
+    answer = stream(*events, {"type": "response.completed", "response": body}) if streams else whole(body)
+    with other_provider("responses", answer) as (front, _):
+        heard = DRIVERS["chat"].send(front.url, DRIVERS["chat"].request(ask_for("Look.", tools=TOOLS)), stream=streams)
+        assert [len(call.id) <= MAX_CALL_ID for call in heard.calls] == [True]

@@ -11,7 +11,7 @@ from rung.wires.translation.answer import Answer, Stop, Usage, WrittenAnswer
 from rung.wires.translation.chat_content import form_of
 from rung.wires.translation.chat_content_writer import ChatContentWriter, join_text
 from rung.wires.translation.chat_history_reader import read_output
-from rung.wires.translation.chat_history_writer import split_output
+from rung.wires.translation.chat_history_writer import short_id, split_output
 from rung.wires.translation.conversation import (
     Family,
     ForeignPart,
@@ -179,7 +179,7 @@ def write_answer(answer: Answer, conversation: Conversation) -> WrittenAnswer:
 
 
 def _write_message(parts: Sequence[AnswerPart], writer: ChatContentWriter, *, is_legacy: bool) -> Json:
-    fields, calls, content = split_output([_with_arguments(part) for part in parts])
+    fields, calls, content = split_output([_for_clients(part) for part in parts])
     message: Json = {"role": "assistant", "content": join_text(parts) or None, "refusal": None, **fields}
     for part in content:
         if isinstance(part, MediaPart):
@@ -195,6 +195,8 @@ def _write_message(parts: Sequence[AnswerPart], writer: ChatContentWriter, *, is
     return message
 
 
-def _with_arguments(part: AnswerPart) -> AnswerPart:
-    """Return a call with an object as its arguments, also if it has none: strict clients parse them."""
-    return replace(part, arguments="{}") if isinstance(part, ToolCallPart) and not part.arguments else part
+def _for_clients(part: AnswerPart) -> AnswerPart:
+    """Return a call with an object as its arguments, which strict clients parse, and an id that OpenAI takes back."""
+    if not isinstance(part, ToolCallPart):
+        return part
+    return replace(part, id=short_id(part.id), arguments=part.arguments or "{}")

@@ -24,6 +24,7 @@ from rung.wires.translation.answer import (
 from rung.wires.translation.chat_answer import finish_reason, read_stop, uses_functions, write_usage
 from rung.wires.translation.chat_call_deltas import ChatCallDeltas
 from rung.wires.translation.chat_history_reader import reasoning_text
+from rung.wires.translation.chat_history_writer import short_id
 from rung.wires.wire_json import (
     data_event,
     int_or_zero,
@@ -218,7 +219,7 @@ class ChatStreamWriter:
         if isinstance(event, CallStarted):
             self._calls += 1
             function = {"name": event.name, "arguments": ""}
-            return self._call_chunk(event.index, function, {"id": event.id, "type": "function"})
+            return self._call_chunk(event.index, function, {"id": short_id(event.id), "type": "function"})
         if isinstance(event, CallDelta):
             self._with_arguments.add(event.index)
             return self._call_chunk(event.index, {"arguments": event.json}, {})
