@@ -10,8 +10,9 @@ import orjson
 
 from rung.core.domain.errors import RungError
 from rung.gateway.admission.body_fields import scan_fields
+from rung.wires.anthropic_threads import continues_thread
 from rung.wires.gemini_path import STREAM, for_model, for_whole_answer, parse_path
-from rung.wires.registry import GEMINI
+from rung.wires.registry import GEMINI, MESSAGES
 from rung.wires.wire_json import dump_json, json_object, load_json
 
 if TYPE_CHECKING:
@@ -132,6 +133,10 @@ class InboundRequest:
             except NotJson:
                 self._is_self_contained = False
         return self._is_self_contained
+
+    def continues_thread(self) -> bool:
+        """Return whether the earlier turns are in a thread at the provider, and the client can send them itself."""
+        return self.wire is MESSAGES and b'"thread"' in self.body and continues_thread(self.parsed())
 
     def estimated_tokens(self) -> int:
         """Estimate the tokens of the body. One that is not JSON is left to the upstream to reject."""

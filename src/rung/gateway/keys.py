@@ -29,8 +29,10 @@ class RequestRejected(Exception):
         close: bool = False,
         retry_after: int | None = None,
         should_retry: bool = False,
+        code: str = "",
     ) -> None:
         self.status = status
+        self.code = code  # of the error, in the client's API
         self.close = close
         self.retry_after = retry_after  # seconds
         self.should_retry = should_retry

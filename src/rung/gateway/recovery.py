@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ import orjson
 from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text, with_summary
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import AttemptFailed
-from rung.core.domain.failures import Kind, is_passing
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_passing
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
@@ -22,7 +23,9 @@ from rung.gateway.client_timeout import answer_within
 from rung.gateway.final_error import send_final_error
 from rung.gateway.http.port import is_ok, read_body
 from rung.gateway.inbound_request import NotJson
+from rung.gateway.keys import RequestRejected
 from rung.gateway.outbound import outbound_for
+from rung.gateway.response import rejection
 from rung.gateway.sessions import session_id
 from rung.gateway.spending.paid_attempts import (
     book_success,
@@ -34,9 +37,11 @@ from rung.gateway.spending.paid_attempts import (
 )
 from rung.gateway.upstream.table import AT_OWN_PROVIDER
 from rung.gateway.way_back import may_return, note_success, route_of, try_own_model
+from rung.wires.anthropic_threads import THREAD_NOT_FOUND
 
 if TYPE_CHECKING:
     from rung.core.domain.events import Event
+    from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
@@ -233,7 +238,7 @@ async def _recover(
         note_success(gateway, inbound, session, progress.incident)
     if not outcome.ok:
         assert outcome.failure is not None  # noqa: S101  # an outcome that is not ok has a failure
-        await send_final_error(proxied, outcome.failure, gateway.circuit_waits, route_of(gateway, inbound))
+        await _send_failure(gateway, proxied, outcome.failure)
     elif outcome.value is not None and not proxied.writer.finished:
         await proxied.reply(outcome.value)
     return outcome.ok
@@ -251,10 +256,24 @@ async def _find_prices(gateway: Gateway, proxied: ProxiedCall) -> None:
         await prices.look_up()
 
 
+async def _send_failure(gateway: Gateway, proxied: ProxiedCall, failure: Failure) -> None:
+    """End the response after a failed recovery: by asking for the turns of a thread, if another provider can answer then."""
+    inbound = proxied.inbound
+    if (failure.kind in INFRASTRUCTURE_KINDS or failure.kind is Kind.AUTH_ERROR) and _needs_whole_thread(
+        gateway, proxied
+    ):
+        text = "the provider that has this thread is unavailable: send the whole conversation, for another provider"
+        await proxied.writer.reply(rejection(inbound.wire, RequestRejected(404, text, code=THREAD_NOT_FOUND)))
+        return
+    await send_final_error(proxied, failure, gateway.circuit_waits, route_of(gateway, inbound))
+
+
 def _as_patient_as_client(gateway: Gateway, proxied: ProxiedCall, began: float) -> Policy:
     """Return the policy of a request. It waits for a failing upstream no longer than the client waits for an answer."""
     inbound, settings = proxied.inbound, proxied.upstreams.settings
     policy = gateway.policy_for(inbound, settings, proxied.spending.dollars)
+    if _needs_whole_thread(gateway, proxied):
+        return policy.replace(patience=0.0)
     answer_by = began + answer_within(inbound.headers, settings.client_timeout_seconds)
     return policy.replace(patience=max(0.0, min(policy.patience, answer_by - gateway.clock.now())))
 
@@ -327,3 +346,14 @@ async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any
     if not summary:
         raise RungNotApplicable(f"{settings.summary_model} returned no summary")
     return bodies.with_history(body, with_summary(messages, summary))
+
+
+def _needs_whole_thread(gateway: Gateway, proxied: ProxiedCall) -> bool:
+    """Return whether another provider could answer a request if its client sent the turns of the thread as well."""
+    inbound, writer = proxied.inbound, proxied.writer
+    if writer.headers_sent or writer.finished or not inbound.continues_thread():
+        return False
+    policy, table = gateway.policy(inbound.project), gateway.upstream_table
+    usable = {(model.provider, model.name) for model in table.usable_models(policy.models, inbound)}
+    whole = replace(inbound, _is_self_contained=True)
+    return any((model.provider, model.name) not in usable for model in table.usable_models(policy.models, whole))

@@ -92,9 +92,11 @@ def status_for(kind: Kind) -> int:
     return _STATUSES.get(kind, 500)
 
 
-def error_response(wire: WireFormat, status: int, message: str, *extra: tuple[bytes, bytes]) -> GatewayResponse:
+def error_response(
+    wire: WireFormat, status: int, message: str, *extra: tuple[bytes, bytes], code: str = ""
+) -> GatewayResponse:
     """Return an error response of the gateway in the client's API format, marked not retryable."""
-    response = upstream_error(wire, status, message)
+    response = upstream_error(wire, status, message, code)
     return response._replace(headers=[*response.headers, (_SHOULD_RETRY, b"false"), *extra])
 
 
@@ -142,7 +144,7 @@ def with_retry_advice(response: GatewayResponse, failure: Failure, wait: int = 0
 def rejection(wire: WireFormat, error: RequestRejected) -> GatewayResponse:
     """Return the response to a rejected request: when to try again, and whether a client should by itself."""
     extra = [] if error.retry_after is None else [(b"retry-after", str(error.retry_after).encode())]
-    response = error_response(wire, error.status, str(error), *extra)
+    response = error_response(wire, error.status, str(error), *extra, code=error.code)
     if not error.should_retry:
         return response
     headers = [(name, b"true" if name == _SHOULD_RETRY else value) for name, value in response.headers]

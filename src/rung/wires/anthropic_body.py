@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.conversation.repair import repair_history
 from rung.core.domain.failures import Evidence, Kind, Phase
 from rung.core.recovery.stop_reasons import ends_text, stop_defect
+from rung.wires.anthropic_threads import THREAD_NOT_FOUND
 from rung.wires.anthropic_turns import without_thinking_settings
 from rung.wires.claude_settings import fitted_settings
 from rung.wires.overlap import without_overlap
@@ -146,10 +147,11 @@ def is_constrained(body: Body) -> bool:
     return any(each.get("type") == "json_schema" for each in formats)
 
 
-def error_body(status: int, message: str, code: str = "") -> Body:  # noqa: ARG001  # the signature of all wires
-    """Build an error response in the provider's format, which has no code beside its type."""
+def error_body(status: int, message: str, code: str = "") -> Body:
+    """Build an error response in the provider's format, which has a code for errors of threads only."""
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004  # HTTP
-    return {"type": "error", "error": {"type": kind, "message": message}}
+    details = {"details": {"error_code": code}} if code == THREAD_NOT_FOUND else {}
+    return {"type": "error", "error": {"type": kind, "message": message, **details}}
 
 
 def _join_blocks(before: list[Body], after: list[Body]) -> list[Body]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rung.gateway.keys import RequestRejected
 from rung.gateway.upstream.headers import headers_for_upstream
 from rung.gateway.upstream.table import AT_OWN_PROVIDER, Target, has_same_api
+from rung.wires.anthropic_threads import THREAD_NOT_FOUND
 from rung.wires.registry import GEMINI
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def route_model(table: UpstreamTable, settings: GatewaySettings, policy: Policy,
     target = table.find(name, inbound.upstream)
     if not table.can_serve(target, inbound):
         text = f"model {inbound.model!r} is served by {name!r}, which cannot answer this request: "
-        raise RequestRejected(404, text + _reason(inbound))
+        raise RequestRejected(404, text + _reason(inbound), code=_code(inbound))
     inbound.listed = table.listed_model(policy.models, target, inbound.upstream)
     if target.upstream is not inbound.upstream:
         inbound.upstream = target.upstream
@@ -67,7 +68,12 @@ def _with_history(table: UpstreamTable, settings: GatewaySettings, policy: Polic
     text = (
         f"no upstream can answer this request: {AT_OWN_PROVIDER}, and no upstream speaks its API ({inbound.wire.name})"
     )
-    raise RequestRejected(404, text)
+    raise RequestRejected(404, text, code=_code(inbound))
+
+
+def _code(inbound: InboundRequest) -> str:
+    """Return the code by which a client sends its whole conversation instead; empty if its API has none."""
+    return THREAD_NOT_FOUND if inbound.continues_thread() else ""
 
 
 def _reason(inbound: InboundRequest) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.wires.translation.conversation import ForeignPart, MediaPart, ToolResultPart
+from rung.wires.anthropic_threads import continues_thread
+from rung.wires.translation.conversation import Family, ForeignPart, MediaPart, ToolResultPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,8 @@ _STORED_ITEMS: Final = frozenset({"item_reference", "compaction", "compaction_su
 def is_self_contained(conversation: Conversation) -> bool:
     """Return whether another provider can serve a request."""
     if any(conversation.extras.get(name) for name in _STORED_HISTORY):
+        return False
+    if conversation.family is Family.ANTHROPIC and continues_thread(conversation.extras):
         return False
     return not any(_is_stored(turn.parts) for turn in conversation.turns)
 
