@@ -216,3 +216,9 @@ def test_answers_are_merged() -> None:
     assert gemini_body.tool_calls(merged) == [("look", {})]
     assert merged["usageMetadata"] == {"promptTokenCount": 6, "candidatesTokenCount": 4}
     assert gemini_body.validate(merged) is None
+
+
+def test_a_single_part_survives_a_repair() -> None:
+    """A part without a list around it, which Google accepts, stays in a history that is repaired for another model."""
+    repaired = gemini_body.with_model({"contents": {"role": "user", "parts": {"text": "hello"}}}, "other")
+    assert repaired["contents"] == [{"role": "user", "parts": [{"text": "hello"}]}]

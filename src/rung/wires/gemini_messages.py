@@ -45,7 +45,8 @@ def contents_of(body: Mapping[str, Any]) -> list[Body]:
 
 def parts_of(content: object) -> list[Body]:
     """Return the parts of a content."""
-    return object_list(content, "parts")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return [parts] if isinstance(parts, dict) else object_list(content, "parts")
 
 
 def is_thought(part: Mapping[str, Any]) -> bool:

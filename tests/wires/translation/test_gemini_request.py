@@ -551,3 +551,21 @@ def test_a_written_path_is_read(model: str) -> None:
     """The model of a written path is read from it."""
     assert parse_path(request_path(model, stream=True)) == (model, "streamGenerateContent")
     assert parse_path(request_path(model, stream=False)) == (model, "generateContent")
+
+
+def test_an_object_stands_for_a_list_of_one() -> None:
+    """Google accepts one content, part, tool or function without a list around it, and its examples are written so."""
+    function = {"name": "look", "parametersJsonSchema": {"type": "object"}}
+    single = {
+        "contents": {"role": "user", "parts": {"text": "hello"}},
+        "tools": {"functionDeclarations": function},
+        "systemInstruction": {"parts": {"text": "Be brief."}},
+    }
+    lists = {
+        "contents": [{"role": "user", "parts": [{"text": "hello"}]}],
+        "tools": [{"functionDeclarations": [function]}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    }
+    read = read_request(single)
+    assert read == read_request(lists)
+    assert write_request(read).body == single

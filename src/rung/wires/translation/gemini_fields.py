@@ -86,6 +86,11 @@ def is_number(value: object) -> bool:
     return type(value) in (int, float)
 
 
+def listed(value: object) -> object:
+    """Return an object as a list of one: Google accepts it in the place of a list, and its examples write it so."""
+    return [value] if isinstance(value, dict) else value
+
+
 def texts_of(value: object) -> tuple[str, ...] | None:
     """Return the strings of a JSON list; None if it is not a list of strings."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.wires.translation.conversation import NOTHING, Family, ForeignPart, Part, Speaker, TextPart, Turn
-from rung.wires.translation.gemini_fields import invented_id, spelled
+from rung.wires.translation.gemini_fields import invented_id, listed, spelled
 from rung.wires.translation.gemini_parts import own_part, read_part
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _joined(pieces: Sequence[Turn]) -> Turn:
 
 def _read_turn(content: Any, pairs: CallPairs, before: Speaker | None) -> Turn:
     fields = spelled(content) if isinstance(content, dict) else {}
-    role, parts = fields.get("role", "user"), fields.get("parts")
+    role, parts = fields.get("role", "user"), listed(fields.get("parts"))
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None or not isinstance(parts, list) or not _OBJECTS.issuperset(map(type, parts)):
         block = ForeignPart(family=Family.GEMINI, block={_WHOLE: content}, kind=_WHOLE)

@@ -22,7 +22,7 @@ from rung.wires.translation.gemini_config import (
     sampling_fields,
 )
 from rung.wires.translation.gemini_contents import ForeignHistory
-from rung.wires.translation.gemini_fields import camel_case, merged, spelled, with_prefix
+from rung.wires.translation.gemini_fields import camel_case, listed, merged, spelled, with_prefix
 from rung.wires.translation.gemini_history import own_contents, read_turns
 from rung.wires.translation.gemini_thinking import is_current, thinking_config
 from rung.wires.translation.gemini_tools import own_choice, read_choice, read_tools, written_choice, written_tools
@@ -65,7 +65,7 @@ def read_request(body: Mapping[str, Any]) -> Conversation:
     model = extras.get("model", "")
     config = ReadConfig(extras.pop(_CONFIG) if isinstance(extras.get(_CONFIG), dict) else {})
     choice, rest = read_choice(extras.pop(_TOOL_CONFIG) if isinstance(extras.get(_TOOL_CONFIG), dict) else {})
-    contents, tools = extras.get("contents"), extras.get("tools")
+    contents, tools = listed(extras.get("contents")), listed(extras.get("tools"))
     if isinstance(contents, list):
         del extras["contents"]
     if isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools):

@@ -13,7 +13,7 @@ from rung.wires.translation.conversation import (
     ToolMode,
 )
 from rung.wires.translation.dropped_names import name_extras
-from rung.wires.translation.gemini_fields import snake_case, spelled, texts_of
+from rung.wires.translation.gemini_fields import listed, snake_case, spelled, texts_of
 from rung.wires.translation.gemini_schema import OpenApiSchema
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ def read_tools(tools: Sequence[Mapping[str, Any]]) -> Tools:
     found: list[ToolDefinition | ProviderTool] = []
     for tool in tools:
         for key, value in spelled(tool).items():
-            if key == _FUNCTIONS and isinstance(value, list):
-                found.extend(_read_function(item) for item in value)
+            functions = listed(value) if key == _FUNCTIONS else None
+            if isinstance(functions, list):
+                found.extend(_read_function(item) for item in functions)
             else:
                 found.append(ProviderTool(family=Family.GEMINI, block={key: value}, kind=snake_case(key)))
     return tuple(found)
