@@ -488,3 +488,30 @@ def test_files_at_the_provider_are_not_left_out(wire: str, body: dict[str, Any])
         assert got.status_code == 404
         assert "only its own provider has" in got.json()["error"]["message"]
         assert lab.attempts == 0
+
+
+NO_CONVERSATION: list[tuple[str, str, dict[str, Any]]] = [
+    ("messages", "messages", {"model": "small", "max_tokens": 500, "messages": "hi"}),
+    ("messages", "messages", {"model": "small", "max_tokens": 500, "messages": [], "system": "Be brief."}),
+    ("chat", "messages", {"model": "small", "messages": {"role": "user", "content": "hi"}}),
+    ("chat", "messages", {"model": "small"}),
+    ("responses", "input", {"model": "small", "input": []}),
+    ("gemini", "contents", {"contents": "hi"}),
+]
+
+
+@pytest.mark.parametrize(("wire", "field", "body"), NO_CONVERSATION)
+def test_a_request_without_a_conversation_is_rejected(wire: str, field: str, body: dict[str, Any]) -> None:
+    """Another provider is never asked something that the client did not say: a request that says nothing is an error."""
+    with beside(wire, "messages" if wire == "chat" else "chat", alone=True) as (behind, lab):
+        response = behind.http().post(REQUESTS[wire][0], json=body, headers={"x-api-key": "sk-test"})
+        assert response.status_code == 400
+        assert f"`{field}` must be a list" in response.json()["error"]["message"]
+        assert lab.attempts == 0
+
+
+def test_a_stored_prompt_is_no_empty_request() -> None:
+    """A request whose conversation is at its provider is rejected for that reason."""
+    alone = beside("responses", "messages", alone=True)
+    with alone as (behind, _), pytest.raises(openai.NotFoundError, match="only its own provider has"):
+        behind.gpt().responses.create(model="small", prompt={"id": "pmpt_1"})

@@ -134,6 +134,13 @@ class InboundRequest:
                 self._is_self_contained = False
         return self._is_self_contained
 
+    def is_empty(self) -> bool:
+        """Return whether the request has no conversation. Its own provider would reject it, in words of its own."""
+        from rung.wires.translation.registry import translator_of  # only calls that are rejected get here
+        from rung.wires.translation.self_contained import is_empty
+
+        return is_empty(translator_of(self.wire.name).read_request(self.parsed()))
+
     def continues_thread(self) -> bool:
         """Return whether the earlier turns are in a thread at the provider, and the client can send them itself."""
         return self.wire is MESSAGES and b'"thread"' in self.body and continues_thread(self.parsed())

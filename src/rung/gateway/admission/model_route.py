@@ -29,6 +29,7 @@ def route_model(table: UpstreamTable, settings: GatewaySettings, policy: Policy,
         return
     target = table.find(name, inbound.upstream)
     if not table.can_serve(target, inbound):
+        _reject_empty(inbound)
         text = f"model {inbound.model!r} is served by {name!r}, which cannot answer this request: "
         raise RequestRejected(404, text + _reason(inbound), code=_code(inbound))
     inbound.listed = table.listed_model(policy.models, target, inbound.upstream)
@@ -60,7 +61,7 @@ def _served_by(table: UpstreamTable, settings: GatewaySettings, policy: Policy, 
 
 def _with_history(table: UpstreamTable, settings: GatewaySettings, policy: Policy, inbound: InboundRequest) -> str:
     """Return the client's model at an upstream that can look the history of a request up; reject it if there is none."""
-    inbound.parsed()  # rejects a body that is not JSON
+    _reject_empty(inbound)
     listed = {model.provider or model.name.partition("/")[0] for model in policy.models}
     for upstream in settings.of_wire(inbound.wire.upstream):
         if upstream.name not in listed and table.can_serve(Target(upstream, inbound.upstream_model), inbound):
@@ -69,6 +70,13 @@ def _with_history(table: UpstreamTable, settings: GatewaySettings, policy: Polic
         f"no upstream can answer this request: {AT_OWN_PROVIDER}, and no upstream speaks its API ({inbound.wire.name})"
     )
     raise RequestRejected(404, text, code=_code(inbound))
+
+
+def _reject_empty(inbound: InboundRequest) -> None:
+    """Reject a request without a conversation, such as one whose messages are no list, and a body that is not JSON."""
+    if inbound.is_empty():
+        field = {"responses": "input", "gemini": "contents"}.get(inbound.wire.name, "messages")
+        raise RequestRejected(400, f"the request has no conversation: `{field}` must be a list that is not empty")
 
 
 def _code(inbound: InboundRequest) -> str:

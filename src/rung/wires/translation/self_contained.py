@@ -14,11 +14,21 @@ if TYPE_CHECKING:
 
 # Fields of a request that stand for history at the provider.
 _STORED_HISTORY: Final = frozenset({"previous_response_id", "conversation", "prompt", "container", "cachedContent"})
+_OPENAI: Final = (Family.CHAT, Family.RESPONSES)
 _STORED_ITEMS: Final = frozenset({"item_reference", "compaction", "compaction_summary", "context_compaction"})
 
 
+def is_empty(conversation: Conversation) -> bool:
+    """Return whether a request says nothing. OpenAI's APIs take one that has instructions only."""
+    if conversation.turns or (conversation.system and conversation.family in _OPENAI):
+        return False
+    return not any(conversation.extras.get(name) for name in _STORED_HISTORY)
+
+
 def is_self_contained(conversation: Conversation) -> bool:
-    """Return whether another provider can serve a request."""
+    """Return whether another provider can serve a request: it has a conversation, and all of it."""
+    if is_empty(conversation):
+        return False
     if any(conversation.extras.get(name) for name in _STORED_HISTORY):
         return False
     if conversation.family is Family.ANTHROPIC and continues_thread(conversation.extras):
