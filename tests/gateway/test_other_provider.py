@@ -7,6 +7,7 @@ from ast import literal_eval
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import anthropic
 import openai
 import pytest
 
@@ -515,3 +516,11 @@ def test_a_stored_prompt_is_no_empty_request() -> None:
     alone = beside("responses", "messages", alone=True)
     with alone as (behind, _), pytest.raises(openai.NotFoundError, match="only its own provider has"):
         behind.gpt().responses.create(model="small", prompt={"id": "pmpt_1"})
+
+
+def test_other_calls_are_not_translated() -> None:
+    """A call that is no model call needs an upstream with its API, whatever models the list has; the error says so."""
+    with beside("messages", "chat", alone=True) as (behind, lab):
+        with pytest.raises(anthropic.NotFoundError, match="upstreams of other APIs answer model calls only"):
+            behind.claude().messages.count_tokens(model="small", messages=ASK)
+        assert lab.attempts == 0

@@ -39,7 +39,9 @@ async def forward(gateway: Gateway, call: Call, key: GatewayKey | None, receive:
     """Forward a request and stream its response back."""
     settings, wire, path = gateway.settings, call.wire, call.route.path
     forwarded_to = find_forward(settings, key, call.method, call.route, call.headers)
-    upstream = settings.upstream(forwarded_to) if forwarded_to else settings.first_upstream(wire.upstream)
+    upstream = (
+        settings.upstream(forwarded_to) if forwarded_to else settings.first_upstream(wire.upstream, is_model_call=False)
+    )
     upstream = gateway.upstream_table.with_any_key(upstream, gateway.clock.now())
     body = await receive_body(call.headers, receive, settings.limits)
     raw_headers = call.raw_headers

@@ -321,15 +321,14 @@ class GatewaySettings:
         """Return the upstream with this name."""
         return next(upstream for upstream in self.upstreams if upstream.name == name)
 
-    def first_upstream(self, wire: str) -> UpstreamSettings:
+    def first_upstream(self, wire: str, *, is_model_call: bool = True) -> UpstreamSettings:
         """Return the first upstream with this wire format; reject the request if there is none."""
         upstreams = self.of_wire(wire)
         if not upstreams:
-            text = (
-                f"no upstream with the {wire} API is set: set `{wire}` to its URL in [gateway] (or --{wire} URL), "
-                "or name a model of another upstream in [policy] models"
-            )
-            raise RequestRejected(404, text)
+            text = f"no upstream with the {wire} API is set: set `{wire}` to its URL in [gateway] (or --{wire} URL)"
+            other = "or name a model of another upstream in [policy] models"
+            other = other if is_model_call else "because upstreams of other APIs answer model calls only"
+            raise RequestRejected(404, f"{text}, {other}")
         return upstreams[0]
 
     def alias(self, project: str, model: str) -> str:
