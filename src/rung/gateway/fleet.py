@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FLEET: Final = "gateway"
 _RETRIES: Final[Mapping[str, Any]] = {"price": 2, "per_call": 1, "initial": 500, "per_second": 0}
-_WAIT_SECONDS: Final = 2.0  # for the next exchange
+_WAIT_SECONDS: Final = 2.0  # for an exchange that brings a slice
 _MIN_PAUSE_SECONDS: Final = 0.1  # between two exchanges
 _MIN_SHARED_SECONDS: Final = 2.0  # a key that rests for a shorter time is usable again before others hear of it
 
@@ -130,12 +130,15 @@ class GatewayFleet:
         rate = self._rate(key.hash, key.requests_per_minute, clock.now())
         if rate.take(clock.now()):
             return
-        if not rate.is_own and not rate.is_exhausted:
-            self._wanted.set()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._exchanged.wait(), _WAIT_SECONDS)
-            if rate.take(clock.now()):
-                return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_SECONDS):
+                while (
+                    not rate.is_own and not rate.is_exhausted
+                ):  # an exchange under way may have begun before this call
+                    self._wanted.set()
+                    await self._exchanged.wait()
+                    if rate.take(clock.now()):
+                        return
         raise RequestRejected(
             429,
             f"rate limit of this key: {key.requests_per_minute:g} requests per minute",

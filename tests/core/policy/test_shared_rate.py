@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rung.core.policy.shared_rate import IDLE_SECONDS, SharedRate
 from rung.core.policy.shared_retry_budget import SharedRetryBudget
 from rung.core.policy.slices import SharedUse, exchange, unused
@@ -23,6 +26,16 @@ def test_a_rate_of_one_process() -> None:
     assert rate.seconds_per_call() == 2.0
     assert not rate.take(1.9)
     assert rate.take(2.0)
+
+
+@given(st.floats(1.0, 6_000.0), st.lists(st.floats(2.0, 1_000.0), max_size=40))
+def test_calls_within_the_rate_are_never_refused(per_minute: float, gaps: list[float]) -> None:
+    """Alone, a process that makes at most half of the calls that are allowed may make each of them, whatever its pauses."""
+    rate, now = SharedRate(per_minute), 0.0
+    rate.own(now)
+    for gap in gaps:
+        now += gap * rate.seconds_per_call()
+        assert rate.take(now)
 
 
 def test_a_rate_of_two_processes() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from rung.core.policy.slices import SharedLimit, SharedUse, SliceHolder, SliceRequest, exchange, unused
+from rung.core.policy.slices import SharedLimit, SharedUse, SliceHolder, SliceRequest, unused, use_as_of
 
 if TYPE_CHECKING:
     from rung.core.policy.slices import Lease
 
 _KEPT_SHARE: Final = 20  # between calls, a process keeps one in so many of the tokens, in whole ones
 IDLE_SECONDS: Final = 60.0  # after the last call, in which it does
-_SELF: Final = "self"
 
 
 class SharedRate:
@@ -21,7 +21,7 @@ class SharedRate:
     def __init__(self, per_minute: float) -> None:
         self._slice = SliceHolder()
         self.per_minute = per_minute
-        self._own: SharedUse | None = None  # the table of a limit that is the process's own
+        self._own: SharedUse | None = None  # the use of a limit that is the process's own
         self._is_wanted = False
         self._needed = 0.0
         self._asked_at = -math.inf
@@ -48,12 +48,17 @@ class SharedRate:
 
     def take(self, now: float) -> bool:
         """Take one call; return False if there is none."""
-        if self._own is not None and self._slice.left(now) < 1:
-            self._own, lease = exchange(self.limit, self._own, _SELF, self._slice.request(now, 1.0), now)
-            self._slice.apply(lease, self.limit.lease_seconds)
-        is_taken = self._slice.take(1.0, now)
+        is_taken = self._slice.take(1.0, now) if self._own is None else self._take_own(self._own, now)
         self._is_wanted = self._is_wanted or not is_taken
         self._asked_at = now
+        return is_taken
+
+    def _take_own(self, own: SharedUse, now: float) -> bool:
+        """Take one call of a limit that is not shared. The slice counts it, too: a fleet that is back is told of it."""
+        own = use_as_of(self.limit, own, now)
+        is_taken = own.used + 1 <= self.limit.amount
+        self._own = replace(own, used=own.used + is_taken)
+        self._slice.add(float(is_taken))
         return is_taken
 
     def is_used(self, now: float) -> bool:

@@ -197,7 +197,9 @@ class SliceHolder:
         self.used += used
 
     def request(self, now: float, need: float = 0.0) -> SliceRequest:
-        """Return the next request; what it returns is given up at once."""
+        """Return the next request; what it returns is given up at once. Nothing is kept of a slice that has expired."""
+        if now >= self.until:
+            self.granted = self.used
         recent = max(0.0, self.used - self._asked_used) + self._refused
         target = max(self.minimum, need, self._AHEAD * recent)
         if self.slack > 2 * target:
