@@ -1177,3 +1177,18 @@ def test_no_attempt_costs_more_than_is_left(cap: float, spent: list[str]) -> Non
     )
     assert tried == spent
     assert outcome.dollars <= cap + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_abandoned"), [("overloaded", False), ("quota_exhausted", False), ("capability_mismatch", True)]
+)
+def test_a_failing_provider_makes_no_approach_bad(kind: str, *, is_abandoned: bool) -> None:
+    """A handover abandons the approach only if the work failed, not the provider."""
+    evidence = rung.Evidence(text="no", finding=kind)
+    script = Script(*[rung.errors.AttemptError("no", finding=evidence.finding)] * 4, "done")
+    policy = rung.policy("task", models=["small", {"name": "other", "provider": "b"}], retries=3)
+    policy = policy.replace(models=tuple(replace(model, provider=model.provider or "a") for model in policy.models))
+    outcome = rung.recover_sync(script, rung.Request(prompt="x", model="small"), policy=policy, clock=FakeClock())
+    assert outcome.model == "other" or not outcome.ok
+    assert any(isinstance(event, ev.Abandoned) for event in outcome.events) is is_abandoned
+    assert any(isinstance(event, ev.Decided) and isinstance(event.decision, ev.HandOver) for event in outcome.events)

@@ -173,7 +173,7 @@ class ExternalRecovery:
         failure, before = self.incident.failure, self.incident.request
         if not isinstance(decision, ev.Change | ev.HandOver) or before is None or failure is None:
             return ""
-        if abandons(decision, self.policy.ladder) and not is_recorded(self.incident, decision.rung):
+        if abandons(decision, self.policy.ladder, failure) and not is_recorded(self.incident, decision.rung):
             approach = describe_approach(self.incident, failure)
             self._append(ev.Abandoned(self._now(), decision.rung, approach))
         request, prompt = apply_rung(decision, self.incident, failure, self.policy)

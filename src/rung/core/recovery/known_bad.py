@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rung.core.classify.evidence import clip
 from rung.core.classify.redaction import redacted
 from rung.core.domain import events as ev
+from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Phase
 from rung.core.domain.ladder import HANDOVER_ACTIONS, Action
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ MAX_CAUSE_CHARACTERS: Final = 2_000
 _ABANDONING: Final = frozenset({Action.REPLAN, Action.RESTRUCTURE, *HANDOVER_ACTIONS})
 
 
-def abandons(decision: ev.Change | ev.HandOver, ladder: Ladder) -> bool:
-    """Whether the decision gives up the current approach, rather than correcting it."""
+def abandons(decision: ev.Change | ev.HandOver, ladder: Ladder, failure: Failure) -> bool:
+    """Whether the decision gives up the current approach, rather than correcting it, or leaving a provider that fails."""
+    is_providers = failure.kind in INFRASTRUCTURE_KINDS and failure.evidence.phase not in (Phase.LIMIT, Phase.TOOL)
+    if isinstance(decision, ev.HandOver) and is_providers:
+        return False
     action = decision.action if isinstance(decision, ev.Change) else ladder.rungs[decision.rung].action
     return action in _ABANDONING
 

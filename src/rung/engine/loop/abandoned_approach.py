@@ -21,7 +21,7 @@ def abandon_approach(run: RecoveryRun, decision: ev.Change | ev.HandOver, failur
     from rung.core.recovery.known_bad import abandons, describe_approach, is_recorded
 
     incident = run.incident
-    if not abandons(decision, run.policy.ladder) or is_recorded(incident, decision.rung):
+    if not abandons(decision, run.policy.ladder, failure) or is_recorded(incident, decision.rung):
         return
     cause = yield from _investigate(run, failure)
     approach = describe_approach(incident, failure)
