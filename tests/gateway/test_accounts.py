@@ -80,7 +80,7 @@ def test_paths_that_are_not_known_go_nowhere() -> None:
         assert behind.lab.requests == []
     with Front(openai="http://127.0.0.1:9") as front, front.http() as client:
         for path in ("/v1beta/models/g:generateContent", "/v1beta/files"):
-            got = client.post(path, json={"model": "small"})
+            got = client.post(path, json={"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
             assert (got.status_code, "--gemini" in got.text) == (404, True)
 
 

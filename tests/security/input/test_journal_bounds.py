@@ -58,6 +58,8 @@ def incidents(journal: Journal) -> int:
     return int(journal.read("SELECT count(*) FROM incident WHERE status <> 'open'")[0][0])
 
 
+# On a busy machine, a look for orders waits for this journal longer than its two seconds: it is given up, with a warning.
+@pytest.mark.filterwarnings("ignore:rung. interventions failed and was ignored:RuntimeWarning")
 @pytest.mark.parametrize("way", ["guarded", "recover", "async"])
 def test_callers_wait_for_the_disk(tmp_path: Path, way: str) -> None:
     """Four threads or tasks that fail as fast as they can never have more than the bound waiting, and no failure is missing."""
