@@ -89,6 +89,16 @@ def test_side_effects_are_not_repeated_without_a_word(tmp_path: Path) -> None:
     assert call(words("--idempotent"), tmp_path).returncode == 0
 
 
+def test_resume_repeats_side_effects_with_a_word(tmp_path: Path) -> None:
+    """`rung resume ID` refuses to repeat an attempt that was cut off, and names the option that allows it."""
+    stopped(tmp_path, signal.SIGKILL)
+    (tmp_path / "go").touch()
+    resume = [*RUNG, "resume", "--journal", str(tmp_path / "j.db"), "c-1"]
+    assert "`rung resume c-1 --idempotent`" in one_line(call(resume, tmp_path))
+    done = call([*resume, "--idempotent"], tmp_path)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
 def test_a_check_makes_a_command_repeatable(tmp_path: Path) -> None:
     """With a check, which decides about the result, a stopped command continues without --idempotent."""
     stopped(tmp_path, signal.SIGTERM, "--check", "true")

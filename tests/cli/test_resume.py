@@ -69,6 +69,7 @@ def test_a_task_is_taken_up(tmp_path: Path) -> None:
         (("--journal", "none.db"), "there is no journal yet"),
         (("--import", "no_such_module", "--journal", "j.db"), "no_such_module"),
         (("r-9", "--journal", "j.db"), "'r-9'"),
+        (("--idempotent", "--journal", "j.db"), "--idempotent needs RUN"),
     ],
 )
 def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -39,6 +39,9 @@ PARKED: Final = "parked"
 @click.option("--due", is_flag=True, help="Take up every parked run whose limit has reopened, and wait for their ends.")
 @click.option("--now", "wake", is_flag=True, help="Wake RUN, which is parked, before its limit reopens.")
 @click.option("--model", metavar="NAME", shell_complete=complete_model, help="With --now: go on with this model.")
+@click.option(
+    "--idempotent", is_flag=True, help="Repeat an attempt of RUN that was cut off and may have had side effects."
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the command that continues RUN, without running it.")
 @journal_option
 @json_option
@@ -52,6 +55,7 @@ def command(
     model: str | None,
     only_list: bool,
     only_print: bool,
+    idempotent: bool,
     as_json: bool,
 ) -> None:
     """Resume interrupted runs that no live process owns: all of them, or RUN.
@@ -65,7 +69,7 @@ def command(
     it. With --due, parked runs whose time has come are taken up, each by a process of its own; those that meet their limit
     again stay parked. It suits a timer: exit code 0 if all that were due have succeeded or are parked again, else 1.
     """
-    _check_options(run, due=due, wake=wake, model=model)
+    _check_options(run, due=due, wake=wake, model=model, idempotent=idempotent)
     if due:
         sys.exit(_take_up_due(journal_at, as_json=as_json))
     sys.path.insert(0, "")
@@ -87,7 +91,7 @@ def command(
     if call is not None and run is not None:
         replace_process(call, run, absolute_path(journal_at))
     if takes_up and "command" in rows[0]:
-        take_up(open_runs[0].arguments)
+        take_up(open_runs[0].arguments, idempotent=idempotent)
     if as_json:
         print_json({"runs": rows})
     elif not rows:
@@ -111,11 +115,13 @@ def _record_restart(store: Journal, run: str) -> None:
     record_audit(store, "rung resume", "resume", f"run/{run}", {})
 
 
-def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None) -> None:
+def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None, idempotent: bool) -> None:
     if due and run is not None:
         raise UsageError("--due cannot be combined with RUN")
     if wake and run is None:
         raise UsageError("--now needs RUN, the parked run to wake")
+    if idempotent and run is None:
+        raise UsageError("--idempotent needs RUN, the run whose attempt was cut off")
     if model is not None and not wake:
         raise UsageError("--model needs --now")
 

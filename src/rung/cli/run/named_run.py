@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError, RunOwnedElsewhere
 from rung.core.domain.events import Cancelled, Status
 from rung.core.domain.incident import Incident
@@ -57,8 +58,8 @@ def claimable_id(
 ) -> str:
     """Return the id to run under: a new one, or that of a run which goes on, or `ID~2` after a run that ended badly.
 
-    Raises ConfigError if the id belongs to another call, or if an attempt was cut off that may not be repeated and whose agent
-    has no session to continue (`resumes_sessions`); RunOwnedElsewhere while another process runs it.
+    Raises ConfigError if the id belongs to another call; UsageError if an attempt was cut off that may not be repeated and whose
+    agent has no session to continue (`resumes_sessions`); RunOwnedElsewhere while another process runs it.
     """
     number, name = 1, run_id
     while (row := journal.runs.find(name)) is not None:
@@ -101,7 +102,7 @@ def has_session(outcome: Outcome[Any]) -> bool:
 
 
 def _refuse_cut_off_attempt(journal: Journal, run_id: str, *, resumes_sessions: bool) -> None:
-    """Raise ConfigError if the last attempt of the run began and did not end, and cannot be continued."""
+    """Raise UsageError if the last attempt of the run began and did not end, and cannot be continued."""
     incident = Incident.of(journal.events(run_id))
     number = incident.attempts + 1
     keys = journal.runs.step_keys(run_id)
@@ -109,10 +110,10 @@ def _refuse_cut_off_attempt(journal: Journal, run_id: str, *, resumes_sessions: 
     if resumes_sessions and known:
         return
     if f"attempt.{number}.begun" in keys and f"attempt.{number}" not in keys:
-        raise ConfigError(
-            "--run-id",
-            run_id,
-            f"repeated with --idempotent or --ask: attempt {number} was cut off and may have had side effects",
+        repeat = shlex.join(["rung", "resume", run_id, "--idempotent"])
+        raise UsageError(
+            f"attempt {number} of run {run_id!r} was cut off and may have had side effects;"
+            f" `{repeat}` repeats it, --ask of `rung run` asks you first"
         )
 
 
@@ -122,9 +123,14 @@ def command_to_type(call: Mapping[str, Any]) -> dict[str, str]:
     return {"folder": call["folder"], "command": f"cd {shlex.quote(call['folder'])} && {line}"}
 
 
-def take_up(call: Mapping[str, Any]) -> NoReturn:
-    """Replace this process by the command of a run, in its directory. Raises ConfigError if it cannot be run as it was."""
-    if any("<secret:" in word for word in call["words"]):
+def take_up(call: Mapping[str, Any], *, idempotent: bool = False) -> NoReturn:
+    """Replace this process by the command of a run, in its directory. Raises ConfigError if it cannot be run as it was.
+
+    `idempotent`: an attempt that was cut off may be repeated.
+    """
+    name, *options = call["words"]
+    words = [name, "--idempotent", *options] if idempotent else call["words"]
+    if any("<secret:" in word for word in words):
         typed = command_to_type(call)["command"]
         raise ConfigError("RUN", call["folder"], f"a run without secrets in its command; type it with them: {typed}")
     if call["has_input"] and sys.stdin.isatty():
@@ -134,7 +140,7 @@ def take_up(call: Mapping[str, Any]) -> NoReturn:
     except OSError as error:
         raise ConfigError("RUN", call["folder"], f"a run whose directory exists ({error.strerror})") from None
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "rung", *call["words"]])  # noqa: S606  # the user's own command
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "rung", *words])  # noqa: S606  # the user's own command
 
 
 class RunProcess:
