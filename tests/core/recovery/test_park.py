@@ -397,3 +397,13 @@ def test_a_limit_without_a_reset_time_ends_the_run_and_says_why() -> None:
     assert "park skipped: the message names no reset time" in outcome.reason
     without = recovered(attempt, FakeClock(), park=0)
     assert "reset time" not in without.reason
+
+
+def test_a_reset_time_that_is_past_is_not_called_missing() -> None:
+    """A session's limit that names a time further ahead than a session lasts names a past one: the end of the run says so."""
+
+    def attempt(request: rung.Request) -> str:
+        raise rung.AttemptError("You've hit your session limit · resets 4:20pm (UTC)")
+
+    outcome = recovered(attempt, FakeClock(1_795_031_000.0))  # 19:43 UTC
+    assert "park skipped: the reset time in the message is past, or not clear" in outcome.reason

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.classifier import names_reset_time
 from rung.core.domain.events import Repeat
 from rung.core.domain.failures import Kind, is_limit
 from rung.core.domain.incident import SHORT_LIMIT_SECONDS
@@ -32,7 +33,11 @@ def park_until_reopened(
     until = _reopens_at(incident, failure, policy, now)
     if until is None:
         if failure.kind is Kind.QUOTA_EXHAUSTED and is_limit(failure):
-            skipped.append((rung, "the message names no reset time"))
+            is_past = names_reset_time(failure)
+            why_not = (
+                "the reset time in the message is past, or not clear" if is_past else "the message names no reset time"
+            )
+            skipped.append((rung, why_not))
         return None
     left = until - now
     if left > policy.park:
