@@ -12,6 +12,7 @@ import pytest
 
 import rung
 from rung.core.domain import events as ev
+from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
 from rung.core.domain.level_record import level_records
 from rung.testing import FakeClock, HttpError, Script
@@ -1180,12 +1181,12 @@ def test_no_attempt_costs_more_than_is_left(cap: float, spent: list[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_abandoned"), [("overloaded", False), ("quota_exhausted", False), ("capability_mismatch", True)]
+    ("kind", "is_abandoned"),
+    [(Kind.OVERLOADED, False), (Kind.QUOTA_EXHAUSTED, False), (Kind.CAPABILITY_MISMATCH, True)],
 )
-def test_a_failing_provider_makes_no_approach_bad(kind: str, *, is_abandoned: bool) -> None:
+def test_a_failing_provider_makes_no_approach_bad(kind: Kind, *, is_abandoned: bool) -> None:
     """A handover abandons the approach only if the work failed, not the provider."""
-    evidence = rung.Evidence(text="no", finding=kind)
-    script = Script(*[rung.errors.AttemptError("no", finding=evidence.finding)] * 4, "done")
+    script = Script(*[rung.errors.AttemptError("no", finding=kind)] * 4, "done")
     policy = rung.policy("task", models=["small", {"name": "other", "provider": "b"}], retries=3)
     policy = policy.replace(models=tuple(replace(model, provider=model.provider or "a") for model in policy.models))
     outcome = rung.recover_sync(script, rung.Request(prompt="x", model="small"), policy=policy, clock=FakeClock())
