@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import rung
 from rung import schemas
 from rung.core.classify.classifier import classify
 from rung.core.domain import events as ev
@@ -262,3 +263,11 @@ def test_report_of_nothing() -> None:
     report = report_text(replace(outcome_of((OPENED, ev.Cancelled(NOON, "stopped"))), events=()), TASK)
     assert report.startswith("# BLOCKED: unknown (1970-01-01T00:00:07+00:00)")
     assert "Done: nothing." in report
+
+
+def test_an_outcome_is_shown_in_a_line() -> None:
+    """The representation names the status, the value, the attempts and why it failed, without events."""
+    good = rung.recover_sync(lambda _: "x", "go")
+    assert repr(good) == "Outcome(status='succeeded', value='x', attempts=1)"
+    bad = rung.recover_sync(lambda _: 1 / 0, "go", policy=rung.policy("call"))
+    assert repr(bad) == f"Outcome(status='failed', value=None, attempts=1, reason={bad.reason!r})"

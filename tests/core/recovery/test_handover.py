@@ -73,7 +73,7 @@ def test_another_provider_is_another_account(providers: tuple[str, str], model: 
     decision = hand_over(incident, failure, policy, index, skipped)
     assert (decision.model if isinstance(decision, ev.HandOver) else None) == model
     assert [reason for _, reason in skipped] == (
-        [] if model else ["no other model is known to have another account: set the `provider` of each model"]
+        [] if model else ["no other model is known to have another account, as one of another `provider` is"]
     )
 
 

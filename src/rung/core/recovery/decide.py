@@ -266,9 +266,8 @@ def _take_rung(
         if has_visible_effects(incident, failure) and not repeats_resumption(incident, failure):
             skipped.append((index, UNSAFE_REPLAY))
             return None
-        if too_expensive := why_not_affordable(
-            incident, policy, incident.first_request
-        ):  # the first model is waited for
+        too_expensive = why_not_affordable(incident, policy, incident.first_request)  # the first model is waited for
+        if too_expensive:
             skipped.append((index, too_expensive))
             return None
         return _WAITING[rung.action](incident, failure, policy, index, now, jitter, skipped)

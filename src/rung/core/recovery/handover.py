@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rung.core.policy.policy import Model, Policy
 
 _SAME_ACCOUNT: Final = "no other model may be used, and the other agents share the exhausted account"
-_UNKNOWN_ACCOUNT: Final = "no other model is known to have another account: set the `provider` of each model"
+_UNKNOWN_ACCOUNT: Final = "no other model is known to have another account, as one of another `provider` is"
 # Failures of an account: only an agent with another account can help.
 _ACCOUNT_KINDS: Final = frozenset({Kind.QUOTA_EXHAUSTED, Kind.AUTH_ERROR, Kind.MISSING_CREDENTIALS})
 STOP_OPTION: Final = Option("stop", "Stop and keep the results so far")
