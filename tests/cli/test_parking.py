@@ -77,6 +77,15 @@ def listed(folder: Path) -> list[dict[str, Any]]:
     return runs
 
 
+def test_what_is_not_parked_is_explained(tmp_path: Path) -> None:
+    """Without a journal and a terminal the run ends at the limit, and says which option waits for it."""
+    limit(tmp_path, 7_200)
+    command = [*RUNG, "run", "--no-journal", "--", "sh", "agent.sh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 3
+    assert "only --park wait waits for it" in done.stderr
+
+
 def test_a_limit_is_parked_and_the_run_finishes(tmp_path: Path) -> None:
     """A command that meets a plan's limit runs again after the reset, with its input, and says until when it is parked."""
     limit_from_start(tmp_path, 4)

@@ -189,6 +189,14 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     assert contract["recommendation"]
 
 
+def test_a_fallback_can_take_over_at_once() -> None:
+    """With `--escalate-after 0` an overloaded command is not repeated before its fallback."""
+    options = ("--no-journal", "--escalate-after", "0", "--fallback", "echo other")
+    done = run(*options, "--", "sh", "-c", "echo 503 overloaded >&2; exit 1")
+    assert (done.returncode, done.stdout) == (0, "other\n")
+    assert done.stderr.count("503 overloaded\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -197,6 +205,7 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
         (("--max-attempts", "-1", "--", "true"), "attempts"),
         (("--retries", "-2", "--", "true"), "retries"),
         (("--attempt-seconds", "0", "--", "true"), "attempt_seconds"),
+        (("--retries", "0", "--fallback", "echo other", "--", "false"), "--escalate-after 0"),
     ],
 )
 def test_bad_input_runs_nothing(words: tuple[str, ...], named: str, tmp_path: Path) -> None:

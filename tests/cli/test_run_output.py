@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -136,3 +137,14 @@ def test_a_slow_death_is_waited_for(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["attempts"] == 2
     assert not (tmp_path / "running").exists()
     assert not (tmp_path / "beside").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_the_contract_is_readable(encoding: str) -> None:
+    """The contract has the letters of the error as they are, where standard output can have them."""
+    script = "printf '请稍后再试\\377\\n' >&2; exit 1"
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [*RUN, "--retries", "0", "--", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, env=env, check=False, stdin=subprocess.DEVNULL)
+    assert ("再试".encode() in done.stdout) == (encoding == "utf-8")
+    assert "请稍后再试" in json.loads(done.stdout)["failureReason"]

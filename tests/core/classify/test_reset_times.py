@@ -129,7 +129,8 @@ def test_zones(zone: str, expected: str | None) -> None:
         ("2026-07-13 15:05", "resets 3pm", "2026-07-13 15:06"),  # passed: one minute, not a day
         ("2026-07-14 00:05", "resets 11:58pm", "2026-07-14 00:06"),
         ("2026-07-13 15:31", "resets 3pm", "2026-07-14 15:00"),
-        ("2026-07-13 14:00", "resets Jul 13, 2026 11:00 AM", None),  # long over
+        ("2026-07-13 14:00", "resets Jul 13, 2026 11:00 AM", "2026-07-13 14:01"),  # passed: asked again soon
+        ("2026-07-13 14:00", "resets Jul 12, 2026 1:59 PM", None),  # long over
         ("2026-07-13 14:00", "resets Jul 2", None),  # over, or in a year
         ("2026-07-13 14:00", "resets Dec 24", None),  # no plan has so long a window
         ("2026-07-13 14:00", "resets Jul 13, 2062 3pm", None),

@@ -260,6 +260,31 @@ def test_kinds_that_a_policy_does_not_retry_wait_for_nothing() -> None:
     assert outcome.status is rung.Status.FAILED
 
 
+@pytest.mark.parametrize("after", [0, 2])
+def test_another_agent_takes_over_at_the_threshold(after: int) -> None:
+    """`escalate_after` holds for another agent as for another model."""
+    asked: list[str] = []
+
+    def attempt(request: rung.Request) -> str:
+        asked.append(request.agent)
+        raise BROKEN
+
+    policy = rung.policy("task", agents=["second"], escalate_after=after, retries=3, patience=0, report="")
+    rung.recover_sync(
+        attempt, rung.Request(prompt="do it"), policy=policy, clock=FakeClock(), breakers=None, retry_budget=None
+    )
+    assert asked[: after + 2] == [""] * (1 + after) + ["second"]
+
+
+def test_the_reason_says_that_recovery_is_off() -> None:
+    """A policy without retries asks no other model, and says why."""
+    calls = Calls()
+    outcome = run(policy_of("call", retries=0), calls)
+    assert calls.models == ["haiku"]
+    assert "recovery is off: the policy has no retries" in outcome.reason
+    assert "recovery is off" not in run(policy_of("call", retries=0, models=[]), Calls()).reason
+
+
 def test_the_retry_rung_is_not_counted_twice() -> None:
     """The number of retries of a policy is that of its retry rung."""
     assert (rung.policy("task").retries, rung.policy("model", retries=5).retries) == (3, 5)

@@ -92,6 +92,12 @@ EPILOG = epilogue(
 )
 @click.option("--retries", type=int, metavar="N", help="Tries of the retry rung (default: by the policy).")
 @click.option(
+    "--escalate-after",
+    type=int,
+    metavar="N",
+    help="Retries after which a --fallback or another model takes over; 0: at once (default: by the policy).",
+)
+@click.option(
     "--max-attempts", "attempts", type=int, metavar="N", help="Maximum number of attempts (default: by the policy)."
 )
 @click.option(

@@ -62,11 +62,11 @@ class RunOutput:
         """Print the contract as one document; after streamed output, as one line of its own."""
         if not self._streams:
             contract = {**self._contract(outcome), "output": self._output_of(outcome)}
-            sys.stdout.write(json.dumps(contract, indent=2) + "\n")
+            sys.stdout.write(_readable_json(contract, indent=2) + "\n")
             return
         separator = "" if self._shown.is_at_line_start else "\n"
         indent = 2 if sys.stdout.isatty() else None
-        sys.stdout.write(separator + json.dumps(self._contract(outcome), indent=indent) + "\n")
+        sys.stdout.write(separator + _readable_json(self._contract(outcome), indent) + "\n")
 
     def _contract(self, outcome: Outcome[str]) -> dict[str, Any]:
         """Return the contract with the further fields; its level records give the same recommendation."""
@@ -81,6 +81,16 @@ class RunOutput:
         if outcome.value is not None:
             return str(outcome.value)
         return clip(self._last, MAX_OUTPUT_CHARACTERS) or None
+
+
+def _readable_json(value: object, indent: int | None) -> str:
+    """Return a JSON document with the letters of every language, unless standard output cannot have them."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:  # another locale, or bytes of the command that are no text
+        return json.dumps(value, indent=indent)
+    return text
 
 
 def discard_output() -> None:

@@ -24,6 +24,9 @@ def policy_of_run(options: dict[str, Any], journal: Journal | None, agents: Mapp
     A fallback that gets the model shares the account of the first command; any other is taken to have its own. Models that the
     first command cannot be given are no fallback: it would run the identical command.
     """
+    if options["retries"] == 0 and (len(agents) > 1 or len(options["models"]) > 1):
+        allowed = "1 or more with a fallback or several models: 0 switches recovery off (--escalate-after 0 hands over at once)"
+        raise ConfigError("--retries", 0, allowed)
     policy = _policy(options, journal, program_name(agents[""]))
     if options["resume_session"] is not None:
         policy = policy.replace(resume_sessions=options["resume_session"])
@@ -58,7 +61,7 @@ def _policy(options: dict[str, Any], journal: Journal | None, tool: str) -> Poli
     from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
-    keys = ("template", "retries", "attempts", "seconds", "patience", "attempt_seconds", "report")
+    keys = ("template", "retries", "escalate_after", "attempts", "seconds", "patience", "attempt_seconds", "report")
     settings = {key: options[key] for key in keys if options[key] is not None}
     if options["models"]:
         settings["models"] = list(options["models"])

@@ -24,8 +24,10 @@ from rung.cli.run.parking import RunParking
 from rung.cli.run.recorded_command import prompt_of_order, record_command
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
 from rung.core.domain.errors import StoreError
+from rung.core.domain.failures import is_limit
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
+from rung.core.text.moments import format_span
 from rung.engine.durable import recovery
 from rung.engine.recover import recover_sync
 from rung.engine.session import Session
@@ -113,6 +115,7 @@ class SupervisedRun:
                     )
                 parking.finish(outcome)
                 self._record(outcome)
+                self._explain_no_park(outcome)
         except KeyboardInterrupt as stop:
             code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
@@ -178,6 +181,18 @@ class SupervisedRun:
             sessions=agent_sessions(self._print_note, self.options["policy_name"]),
             launch=None if process is None else process.launcher,
         )
+
+    def _explain_no_park(self, outcome: Outcome[str]) -> None:
+        """Say why a run at a limit that reopens was not parked, if nobody chose so."""
+        failure = outcome.failure
+        is_chosen = self.options["park"] is not None or self.policy.park or self.journal is not None
+        if is_chosen or outcome.ok or failure is None or not is_limit(failure):
+            return
+        if failure.retry_after is not None:
+            span = format_span(failure.retry_after)
+            self._print_note(
+                f"the limit reopens in {span}; without a journal and a terminal, only --park wait waits for it"
+            )
 
     def _print_note(self, text: str) -> None:
         if not self.options["as_json"]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 # Clients round to minutes and print late: a time of day that passed this recently is not that of tomorrow.
-JUST_PASSED_SECONDS: Final = 1_800.0
+_JUST_PASSED_SECONDS: Final = 1_800.0
+# A date that passed within this time is still that of the limit: clocks and zones differ. An older one is of another event.
+MAX_PAST_SECONDS: Final = 86_400.0
 
 
 class _ClockTime(NamedTuple):
@@ -121,11 +123,12 @@ def _hour(hour: int, half: str | None) -> int:
 def _resolve(day: Day | None, clock: _ClockTime, now: float, zone: tzinfo) -> float | None:
     """Return the first time that fits and has not passed long ago."""
     today = datetime.fromtimestamp(now, zone).date()
+    max_past = MAX_PAST_SECONDS if day is not None and day.month else _JUST_PASSED_SECONDS
     for candidate in days_from(day, today):
         for fold in (0, 1):  # an hour that the clocks repeat in autumn
             moment = datetime(
                 candidate.year, candidate.month, candidate.day, *clock, tzinfo=zone, fold=fold
             ).timestamp()
-            if moment > now - JUST_PASSED_SECONDS:
+            if moment > now - max_past:
                 return moment
     return None

@@ -17,7 +17,7 @@ from rung.core.classify.reopening import MAX_RESET_SECONDS, names_limit, opening
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-_LATE_SECONDS: Final = 60.0  # the wait for a reset that has just passed: clients round to minutes
+_LATE_SECONDS: Final = 60.0  # the wait for a reset that has passed: clients round to minutes
 _HEAD: Final = 3_000  # characters of a long text that are searched
 _TAIL: Final = 5_000
 _MAX_TIMES: Final = 20
@@ -81,7 +81,7 @@ def reset_wait(text: str, now: float, zone: tzinfo | None) -> float | None:
 
 
 _FIELD: Final = LazyPattern(
-    r"(?:reset|retry_at|available_at|until)[\w-]{0,24}(?:\\{0,8}[\"']\s?:|=)\s?\\{0,8}[\"']?(?=\d{10}|20\d\d-\d\d-\d\d[T ]\d\d)"
+    r"(?<!last_)(?<!last)(?:reset|retry_at|available_at|until)[\w-]{0,24}(?:\\{0,8}[\"']\s?:|=)\s?\\{0,8}[\"']?(?=\d{10}|20\d\d-\d\d-\d\d[T ]\d\d)"
     r"|limit reached\|(?=\d{10})",
     re.IGNORECASE,
 )
@@ -132,7 +132,7 @@ def _iso_zone(text: str) -> tzinfo | None:
 def _coming_time(
     text: str, start: int, now: float, zone: tzinfo | None, *, american: bool = False, iso_zone: tzinfo | None = None
 ) -> float | None:
-    from rung.core.classify.clock_times import JUST_PASSED_SECONDS, parse_time
+    from rung.core.classify.clock_times import MAX_PAST_SECONDS, parse_time
 
     at = parse_time(text, start, now, zone, american=american, iso_zone=iso_zone)
-    return at if at is not None and -JUST_PASSED_SECONDS < at - now <= MAX_RESET_SECONDS else None
+    return at if at is not None and -MAX_PAST_SECONDS < at - now <= MAX_RESET_SECONDS else None

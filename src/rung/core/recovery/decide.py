@@ -6,7 +6,8 @@
 3. If the failure is about the key of the attempt and another one is usable, the request is sent again with that one, at
    once. It is an attempt like any other, but no try of a rung.
 4. If a model or agent handed over to finds the request too long, it gets it compacted, once. The first one keeps its own.
-5. If the policy's number of retries before an escalation is reached, another model takes over (`escalate_after`).
+5. If the policy's number of retries before an escalation is reached, another model or agent takes over
+   (`escalate_after`).
 6. If the policy learns and the journal knows a rung that fixed this failure before, the first climb starts there,
    provided that the rung applies now and needs no approval. A try that recorded outcomes leave out is skipped, provided
    that the rung it yields to can be taken now, without approval. Learning only skips: it never adds or reorders.
@@ -32,7 +33,7 @@ from rung.core.domain.ladder import HANDOVER_ACTIONS, MECHANICAL_ACTIONS, Action
 from rung.core.policy.tool_settings import policy_for_failure
 from rung.core.recovery.handover import hand_over, is_escalation_due
 from rung.core.recovery.key_switch import may_switch_key, switch_key
-from rung.core.recovery.ladder_end import ENDING_STATUS, end_of_ladder, end_reason, finish
+from rung.core.recovery.ladder_end import ENDING_STATUS, end_of_ladder, end_reason, finish, off_reason
 from rung.core.recovery.learned_skips import skip_at
 from rung.core.recovery.limits import exhausted_cap, why_not_affordable
 from rung.core.recovery.park import park_until_reopened
@@ -66,8 +67,10 @@ def decide(incident: Incident, failure: Failure, policy: Policy, now: float, jit
     reached = exhausted_cap(incident, policy, now)
     if reached:
         return finish(policy, f"{reached}; last error: {failure.headline()}", ())
-    if failure.evidence.final or policy.is_off:
+    if failure.evidence.final:
         return finish(policy, failure.headline(), ())
+    if policy.is_off:
+        return finish(policy, off_reason(policy, failure), ())
     if may_switch_key(incident, failure):
         return switch_key(incident, failure, policy)
     compaction = compact_for_target(incident, failure, policy)
@@ -228,7 +231,7 @@ def _from_hint(incident: Incident, failure: Failure, policy: Policy, now: float)
 
 
 def _escalate(incident: Incident, failure: Failure, policy: Policy, entry: int, now: float) -> Decision | None:
-    """Return the handover to another model, or the question about it, from any rung below; None if there is none."""
+    """Return the handover to another model or agent, or the question about it, from any rung below; None if there is none."""
     for index, rung in enumerate(policy.ladder.rungs):
         if rung.action not in HANDOVER_ACTIONS or index < max(entry, incident.rung):
             continue
@@ -236,7 +239,8 @@ def _escalate(incident: Incident, failure: Failure, policy: Policy, entry: int, 
             continue
         decision = hand_over(incident, failure, policy, index, [])
         if isinstance(decision, HandOver | Ask) and incident.request is not None:
-            return decision if decision.model != incident.request.model else None
+            here = (incident.request.model, incident.request.agent)
+            return decision if (decision.model, decision.agent) != here else None
     return None
 
 

@@ -71,6 +71,12 @@ def end_reason(incident: Incident, policy: Policy, failure: Failure, skipped: Se
     return f"{failure.headline()} ({skips})" if skips else failure.headline()
 
 
+def off_reason(policy: Policy, failure: Failure) -> str:
+    """Return the error that ends an incident of a policy without retries, and that its other targets were not asked."""
+    has_others = len(policy.models) > 1 or policy.agents
+    return f"{failure.headline()} (recovery is off: the policy has no retries)" if has_others else failure.headline()
+
+
 def finish(policy: Policy, reason: str, skipped: tuple[Skip, ...]) -> Finish:
     """Return the end of the incident, with the status of the ladder's last rung."""
     last = len(policy.ladder.rungs) - 1
