@@ -189,6 +189,24 @@ def test_ctrl_c_stops_at_once(tmp_path: Path, when: str) -> None:
     assert contract["recommendation"]
 
 
+def test_dollars_limit_a_command_that_prints_its_cost() -> None:
+    """The cost in the JSON of each attempt counts, also of those that failed; none starts once the limit is spent."""
+    result = json.dumps({"is_error": True, "result": "API Error: 529 Overloaded", "total_cost_usd": 0.4})
+    done = run("--no-journal", "--dollars", "0.75", "--", "sh", "-c", f"echo '{result}'; exit 1")
+    contract = json.loads(done.stdout)
+    assert (done.returncode, contract["attempts"], contract["dollars"]) == (3, 2, 0.8)
+    assert "the budget of $0.75 is spent" in contract["failureReason"]
+
+
+@pytest.mark.parametrize("cost", ["", "-1", "true", "1e999", '"2"'])
+def test_a_dollar_limit_that_hears_of_no_cost_says_so(cost: str) -> None:
+    """A command that tells no cost, or nonsense, is not limited in dollars, and the run says so."""
+    printed = f'{{"result": "done", "total_cost_usd": {cost}}}' if cost else "done"
+    done = run("--no-journal", "--dollars", "1", "--", "echo", printed)
+    assert (done.returncode, done.stdout) == (0, printed + "\n")
+    assert "the limit of $1.00 limited nothing" in done.stderr
+
+
 def test_a_fallback_can_take_over_at_once() -> None:
     """With `--escalate-after 0` an overloaded command is not repeated before its fallback."""
     options = ("--no-journal", "--escalate-after", "0", "--fallback", "echo other")

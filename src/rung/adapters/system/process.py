@@ -26,11 +26,11 @@ from rung.adapters.system.process_guardian import ProcessGuardian, deferred_sign
 from rung.adapters.system.process_tree import terminate_tree
 from rung.adapters.system.step_file import STEPS_VARIABLE
 from rung.core.classify.evidence import clip
-from rung.core.domain.errors import AttemptError, AttemptTimeout
+from rung.core.domain.errors import AttemptError, AttemptTimeout, is_number
 from rung.core.domain.failures import Kind, Phase
 from rung.core.text.json_in_text import parse_json_object
 from rung.engine.agent_sessions import sessions_of_attempt
-from rung.engine.attempt_api import progress_reporter
+from rung.engine.attempt_api import progress_reporter, report_cost
 from rung.engine.process_identity import group_members
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
@@ -117,6 +117,7 @@ class AgentCommand:
         finally:
             output = process.output_text()  # after its end: all of it has been read
             command.finish()
+            report_cost_in(output)
             if self.keep_output is not None:
                 self.keep_output(output)
             if self.steps is not None:
@@ -294,8 +295,7 @@ class RunningProcess:
 
 def output_or_raise(exit_code: int, output: str, errors: str) -> str:
     """Return the output of a successful run, or raise AttemptError."""
-    text = output.strip()
-    result = parse_json_object(text) or parse_json_object(text.rsplit("\n", 1)[-1])
+    result = _json_result(output)
     facts = _error_facts(result) if result is not None else None
     if facts is None and exit_code == 0:
         return output
@@ -310,6 +310,19 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
     )
     error.evidence = error.evidence._replace(line=number_of_error_line(error.evidence))
     raise error
+
+
+def report_cost_in(output: str) -> None:
+    """Report the cost of an attempt that its JSON result names: `total_cost_usd`, as Claude Code prints it."""
+    dollars = (_json_result(output) or {}).get("total_cost_usd")
+    if dollars is not None and is_number(dollars):
+        report_cost(dollars)
+
+
+def _json_result(output: str) -> dict[str, Any] | None:
+    """Return the JSON object that is the whole output, or its last line."""
+    text = output.strip()
+    return parse_json_object(text) or parse_json_object(text.rsplit("\n", 1)[-1])
 
 
 def _killed_facts(number: int) -> dict[str, Any] | None:

@@ -108,6 +108,12 @@ EPILOG = epilogue(
     help="Maximum total time, in seconds (default: by the policy).",
 )
 @click.option(
+    "--dollars",
+    type=float,
+    metavar="N",
+    help="Maximum cost, in US dollars, of commands that print theirs (default: by the policy).",
+)
+@click.option(
     "--patience",
     type=float,
     metavar="SECONDS",

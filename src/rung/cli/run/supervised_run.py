@@ -23,6 +23,7 @@ from rung.cli.run.park_options import WAIT, policy_with_park
 from rung.cli.run.parking import RunParking
 from rung.cli.run.recorded_command import prompt_of_order, record_command
 from rung.cli.run.run_checks import combine_checks, command_check, find_notes, log_path, planning_ports
+from rung.core.domain.dollars import format_dollars
 from rung.core.domain.errors import StoreError
 from rung.core.domain.failures import is_limit
 from rung.core.domain.incident import Incident
@@ -116,6 +117,7 @@ class SupervisedRun:
                 parking.finish(outcome)
                 self._record(outcome)
                 self._explain_no_park(outcome)
+                self._explain_no_cost(outcome)
         except KeyboardInterrupt as stop:
             code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
@@ -193,6 +195,13 @@ class SupervisedRun:
             self._print_note(
                 f"the limit reopens in {span}; without a journal and a terminal, only --park wait waits for it"
             )
+
+    def _explain_no_cost(self, outcome: Outcome[str]) -> None:
+        """Say that a dollar limit has limited nothing, because no attempt told its cost."""
+        limit = self.policy.budget.dollars
+        if limit is not None and outcome.attempts and not outcome.dollars:
+            known = "`total_cost_usd` in the JSON that it prints"
+            self._print_note(f"the limit of {format_dollars(limit)} limited nothing: the command told no cost ({known})")
 
     def _print_note(self, text: str) -> None:
         if not self.options["as_json"]:
