@@ -174,6 +174,8 @@ def test_a_person_wakes_a_parked_run(tmp_path: Path) -> None:
     limit(tmp_path, 9_000)
     left = json.loads(call(words("--park", "exit"), tmp_path).stdout)["run"]
     limit(tmp_path, 0)
+    wrong = resume(tmp_path, left, "--idempotent")
+    assert (wrong.returncode, "is parked" in wrong.stderr) == (2, True)
     done = resume(tmp_path.parent, left, "--now")
     assert (done.returncode, done.stdout) == (0, "task\nfine\n"), done.stderr
 

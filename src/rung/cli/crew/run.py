@@ -46,8 +46,8 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     One process conducts a crew, wherever it is started: a lease in the crew's database says which.
 
     Exit codes: 0 all tasks complete · 1 the crew has not ended, but nobody conducts it any more · 2 wrong usage ·
-    3 some tasks were given up, with a report each · 4 no task was completed · 5 another process conducts the crew ·
-    130 stopped by Ctrl-C.
+    3 some tasks were given up, with a report each, or stopped · 4 no task was completed · 5 another process conducts
+    the crew · 130 stopped by Ctrl-C.
     """
     from rung.cli.crew.check import load_plan
     from rung.core.domain.errors import ConductorReplaced

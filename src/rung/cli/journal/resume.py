@@ -81,6 +81,8 @@ def command(
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
             raise UsageError(f"there is no open run {run!r} (see `rung resume --list`)")
+        if idempotent and _parked_until(store, open_runs[0]) is not None:
+            raise UsageError(f"--idempotent is for an attempt that was cut off: run {run!r} is parked")
         if run is not None:
             _begin(store, run, model or "", wake=wake, takes_up=takes_up)
         call = load_parked_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
