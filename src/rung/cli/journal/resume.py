@@ -81,10 +81,8 @@ def command(
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
             raise UsageError(f"there is no open run {run!r} (see `rung resume --list`)")
-        if idempotent and _parked_until(store, open_runs[0]) is not None:
-            raise UsageError(f"--idempotent is for an attempt that was cut off: run {run!r} is parked")
         if run is not None:
-            _begin(store, run, model or "", wake=wake, takes_up=takes_up)
+            _begin(store, run, model or "", wake=wake, takes_up=takes_up, idempotent=idempotent)
         call = load_parked_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
         for open_run in open_runs if call is None else ():
             rows.append(_resumed(store, open_run, only_list=only_list, is_named=takes_up))
@@ -102,8 +100,10 @@ def command(
         sys.exit(1)
 
 
-def _begin(store: Journal, run: str, model: str, *, wake: bool, takes_up: bool) -> None:
+def _begin(store: Journal, run: str, model: str, *, wake: bool, takes_up: bool, idempotent: bool) -> None:
     """Wake the run that is named, if that is asked for, and record that a person restarts it."""
+    if idempotent and _parked_until(store, run) is not None:
+        raise UsageError(f"--idempotent is for an attempt that was cut off: run {run!r} is parked")
     if wake:
         _wake(store, run, model)
     if takes_up:
@@ -130,11 +130,10 @@ def _check_options(run: str | None, *, due: bool, wake: bool, model: str | None,
 
 def _wake(store: Journal, run: str, model: str) -> None:
     """Order a parked run to go on at once."""
-    from rung.core.domain.incident import Incident
     from rung.core.recovery.interventions import Intervention, InterventionType
     from rung.store.orders import order_recovery
 
-    if Incident.of(store.events(run)).parked_until is None:
+    if _parked_until(store, run) is None:
         raise UsageError(f"run {run!r} is not parked: only a parked run can be woken")
     if not order_recovery(store, run, Intervention(InterventionType.RETRY, "rung resume", model), time.time()):
         raise UsageError(f"run {run!r} has ended: only a parked run can be woken")
@@ -185,7 +184,7 @@ def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool, is_named: bool
 
     state = _state(run, TASKS)
     row: dict[str, Any] = {"run": run.id, "task": run.task, "state": state}
-    until = _parked_until(store, run)
+    until = _parked_until(store, run.id)
     if until is not None:
         return row | {"state": PARKED, "parked_until": rfc3339(until), "owned": run.owned}
     if state == "left" and not only_list:
@@ -203,10 +202,10 @@ def _resumed(store: Journal, run: OpenRunRow, *, only_list: bool, is_named: bool
     return row
 
 
-def _parked_until(store: Journal, run: OpenRunRow) -> float | None:
+def _parked_until(store: Journal, run: str) -> float | None:
     from rung.core.domain.incident import Incident
 
-    return Incident.of(store.events(run.id)).parked_until
+    return Incident.of(store.events(run)).parked_until
 
 
 def import_task_module(module: str) -> None:
