@@ -207,6 +207,36 @@ def test_a_dollar_limit_that_hears_of_no_cost_says_so(cost: str) -> None:
     assert "the limit of $1.00 limited nothing" in done.stderr
 
 
+BROKEN = "echo 'cat: x: No such file or directory' >&2; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "attempts"),
+    [
+        (BROKEN, "", 2),  # what it does with an input is known when there is one
+        (BROKEN, "do it", 1),
+        ("cat > /dev/null; " + BROKEN, "do it", 6),
+        ("echo {recovery}; " + BROKEN, "do it", 6),
+    ],
+)
+def test_a_command_that_reads_no_input_is_not_repeated_for_nothing(words: str, given: str, attempts: int) -> None:
+    """No instruction reaches a command that does not read its input: a failure that a retry cannot fix ends the run."""
+    done = run("--no-journal", "--", "sh", "-c", words, given=given)
+    contract = json.loads(done.stdout)
+    assert (done.returncode, contract["attempts"]) == (3, attempts)
+    is_unread = attempts < 6
+    assert ("nudge and replan skipped: the command does not read its input" in contract["failureReason"]) == is_unread
+    assert ("write {recovery} where it takes the error" in done.stderr) == is_unread
+
+
+def test_a_command_that_reads_no_input_is_still_retried_and_handed_over() -> None:
+    """An overload is retried, and a fallback takes over, whether the command reads its input or not."""
+    done = run("--no-journal", "--patience", "0", "--", "sh", "-c", "echo 503 overloaded >&2; exit 1", given="do it")
+    assert json.loads(done.stdout)["attempts"] == 4
+    done = run("--no-journal", "--fallback", "echo other", "--", "sh", "-c", BROKEN, given="do it")
+    assert (done.returncode, done.stdout, done.stderr.count("No such file or directory\n")) == (0, "other\n", 1)
+
+
 def test_a_fallback_can_take_over_at_once() -> None:
     """With `--escalate-after 0` an overloaded command is not repeated before its fallback."""
     options = ("--no-journal", "--escalate-after", "0", "--fallback", "echo other")

@@ -6,11 +6,10 @@ import os
 import shlex
 import signal
 import subprocess
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.adapters.system.agent_processes import end_agent, new_agent_run
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
@@ -21,6 +20,7 @@ from rung.adapters.system.command_output import OutputClosed, OutputReader, Outp
 from rung.adapters.system.error_line import error_text, number_of_error_line
 from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
+from rung.adapters.system.input_pipe import InputPipe
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
 from rung.adapters.system.process_tree import terminate_tree
@@ -114,6 +114,11 @@ class AgentCommand:
         )
         try:
             return process.result()
+        except AttemptError as error:
+            evidence = error.evidence
+            if has_text and command.prompt is None and evidence.signal is None and evidence.phase is Phase.CALL:
+                error.evidence = evidence._replace(prompt_unread=process.is_input_unread)
+            raise
         finally:
             output = process.output_text()  # after its end: all of it has been read
             command.finish()
@@ -184,11 +189,16 @@ class RunningProcess:
         self._own_group = own_group
         self._has_terminal = stdin is None
         self._guardian: ProcessGuardian | None = None
+        self._input: InputPipe | None = None
+        self.is_input_unread = False  # known at its end: it certainly read nothing of what it was given
         stdin = stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin
         pipe = filled_pipe(stdin) if isinstance(stdin, bytes) else None
+        if pipe is None and stdin is not None:
+            self._input = InputPipe((stdin,) if isinstance(stdin, bytes) else stdin)
+        given = pipe if self._input is None else self._input.reader
         try:
             with deferred_signals():  # one between the start and the guardian's word would leave the command behind
-                self.process = self._start(argv, stdin if pipe is None else pipe, guard=own_group and guard, **places)
+                self.process = self._start(argv, given, guard=own_group and guard, **places)
                 progress = progress_reporter()
                 self._output = OutputReader(
                     self.process.stdout,
@@ -199,9 +209,6 @@ class RunningProcess:
                     on_output=progress,
                 )
                 self._errors = OutputReader(self.process.stderr, show_errors, MAX_STDERR_BYTES, on_output=progress)
-                if stdin is not None and pipe is None:
-                    chunks = (stdin,) if isinstance(stdin, bytes) else stdin
-                    threading.Thread(target=_feed, args=(self.process.stdin, chunks), daemon=True).start()
         except BaseException:
             if hasattr(self, "process"):
                 self.terminate()
@@ -211,12 +218,12 @@ class RunningProcess:
             if pipe is not None:
                 os.close(pipe)
 
-    def _start(self, argv: Sequence[str], stdin: object, *, guard: bool, **places: Any) -> subprocess.Popen[bytes]:
+    def _start(self, argv: Sequence[str], stdin: int | None, *, guard: bool, **places: Any) -> subprocess.Popen[bytes]:
         self._guardian = ProcessGuardian() if guard and os.name == "posix" else None
         try:
             process = subprocess.Popen(  # noqa: S603  # the user's own command
                 argv,
-                stdin=stdin if stdin is None or isinstance(stdin, int) else subprocess.PIPE,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=self._own_group and stdin is not None,
@@ -288,6 +295,8 @@ class RunningProcess:
         self._release()
 
     def _release(self) -> None:
+        if self._input is not None:
+            self.is_input_unread = self._input.close()
         guardian, self._guardian = self._guardian, None
         if guardian is not None:
             guardian.release()
@@ -349,17 +358,6 @@ def _error_facts(result: dict[str, Any]) -> dict[str, Any] | None:
         "status": status if isinstance(status, int) else None,
         "phase": Phase.RESULT if status is None else Phase.CALL,
     }
-
-
-def _feed(pipe: IO[bytes] | None, chunks: Iterable[bytes]) -> None:
-    assert pipe is not None  # noqa: S101  # opened as a pipe
-    try:
-        with pipe:
-            for chunk in chunks:
-                pipe.write(chunk)
-                pipe.flush()
-    except OSError:
-        return  # the command does not read its input
 
 
 def terminate_group(process: subprocess.Popen[bytes]) -> None:

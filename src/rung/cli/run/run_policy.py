@@ -61,7 +61,17 @@ def _policy(options: dict[str, Any], journal: Journal | None, tool: str) -> Poli
     from rung.core.policy.parser import parse_policy
     from rung.core.policy.presets import LADDERS
 
-    keys = ("template", "retries", "escalate_after", "attempts", "seconds", "dollars", "patience", "attempt_seconds", "report")
+    keys = (
+        "template",
+        "retries",
+        "escalate_after",
+        "attempts",
+        "seconds",
+        "dollars",
+        "patience",
+        "attempt_seconds",
+        "report",
+    )
     settings = {key: options[key] for key in keys if options[key] is not None}
     if options["models"]:
         settings["models"] = list(options["models"])

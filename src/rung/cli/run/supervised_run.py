@@ -118,6 +118,7 @@ class SupervisedRun:
                 self._record(outcome)
                 self._explain_no_park(outcome)
                 self._explain_no_cost(outcome)
+                self._explain_unread(outcome)
         except KeyboardInterrupt as stop:
             code = exit_code_of(stop)
             if "__rung_outcome__" not in stop.__dict__:  # interrupted before the run started
@@ -196,12 +197,21 @@ class SupervisedRun:
                 f"the limit reopens in {span}; without a journal and a terminal, only --park wait waits for it"
             )
 
+    def _explain_unread(self, outcome: Outcome[str]) -> None:
+        """Say how a command that does not read its input is told its error."""
+        if not outcome.ok and outcome.failure is not None and outcome.failure.evidence.prompt_unread:
+            self._print_note(
+                f"the command did not read its input: write {RECOVERY_PLACEHOLDER} where it takes the error"
+            )
+
     def _explain_no_cost(self, outcome: Outcome[str]) -> None:
         """Say that a dollar limit has limited nothing, because no attempt told its cost."""
         limit = self.policy.budget.dollars
         if limit is not None and outcome.attempts and not outcome.dollars:
             known = "`total_cost_usd` in the JSON that it prints"
-            self._print_note(f"the limit of {format_dollars(limit)} limited nothing: the command told no cost ({known})")
+            self._print_note(
+                f"the limit of {format_dollars(limit)} limited nothing: the command told no cost ({known})"
+            )
 
     def _print_note(self, text: str) -> None:
         if not self.options["as_json"]:

@@ -223,6 +223,7 @@ class Evidence(NamedTuple):
         key: Name of the key that the attempt was made with.
         spare_keys: Number of other keys of the same upstream that are usable now and untried.
         line: Number of the line of the text that says what failed, from 1. Default: 0, the first line that is not blank.
+        prompt_unread: Whether the attempt read nothing of its prompt: it would not read another one either.
 
     Example:
         >>> import rung
@@ -257,6 +258,7 @@ class Evidence(NamedTuple):
     key: str = ""
     spare_keys: int = 0
     line: int = 0
+    prompt_unread: bool = False
 
 
 _new_evidence: Final = Evidence.__new__

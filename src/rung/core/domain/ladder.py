@@ -80,6 +80,18 @@ ACTION_DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
 
 # Actions that change the form of a request, not its instructions.
 MECHANICAL_ACTIONS: Final = frozenset({Action.RAISE_LIMIT, Action.RESUME, Action.COMPACT, Action.REPAIR})
+# Actions that change the instructions, for the same model or agent.
+INSTRUCTING_ACTIONS: Final = frozenset(
+    {
+        Action.RETRY_WITH_CONTEXT,
+        Action.NUDGE,
+        Action.REPLAN,
+        Action.RESTRUCTURE,
+        Action.FIX,
+        Action.INVESTIGATE,
+        Action.FORCE_DONE,
+    }
+)
 HANDOVER_ACTIONS: Final = frozenset({Action.FALLBACK, Action.ESCALATE})
 ENDING_ACTIONS: Final = frozenset({Action.ASK, Action.SURFACE, Action.FORCE_DONE})
 WAITING_ACTIONS: Final = (Action.PARK, Action.WAIT)  # in this order, just below the end

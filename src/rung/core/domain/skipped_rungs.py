@@ -48,7 +48,11 @@ def is_notable(reason: str) -> bool:
 
 def describe_skips(skipped: Iterable[Skip], names: Sequence[str]) -> str:
     """Return the notable skips in one line, by the names of the rungs; empty if there are none."""
-    return "; ".join(f"{rung_name(rung, names)} skipped: {reason}" for rung, reason in skipped if is_notable(reason))
+    by_reason: dict[str, list[str]] = {}
+    for rung, reason in skipped:
+        if is_notable(reason):
+            by_reason.setdefault(reason, []).append(rung_name(rung, names))
+    return "; ".join(f"{' and '.join(rungs)} skipped: {reason}" for reason, rungs in by_reason.items())
 
 
 def rung_names(events: Sequence[Event]) -> tuple[str, ...]:

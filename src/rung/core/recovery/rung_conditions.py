@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.classify.error_types import is_listed
 from rung.core.domain.dollars import format_dollars
 from rung.core.domain.failures import PROVIDER_KINDS, Phase, is_resumable
-from rung.core.domain.ladder import HANDOVER_ACTIONS, Action, Rung
+from rung.core.domain.ladder import HANDOVER_ACTIONS, INSTRUCTING_ACTIONS, Action, Rung
 from rung.core.domain.skipped_rungs import EXHAUSTED
 from rung.core.recovery.handover import can_follow_session, used_by_session
 from rung.core.recovery.limits import exceeds_budget, has_timed_out, why_not_affordable
@@ -87,8 +87,8 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
         return "the stream makes no progress, and another model or agent can resume it"
     if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
         return f"more than {rung.max_missing_sections} sections are missing"
-    if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
-        return "the call cannot be changed: it was not given as a request"
+    if unchangeable := _why_unchangeable(incident, failure, rung):
+        return unchangeable
     if too_expensive := _why_too_expensive(incident, policy, rung):
         return too_expensive
     if rung.action in _REGENERATES_ANSWER and has_visible_effects(incident, failure):
@@ -100,6 +100,15 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
             return "the wait would exceed the rung's time limit"
         if incident.deadline is not None and now + wait >= incident.deadline:
             return "the wait would exceed the deadline"
+    return ""
+
+
+def _why_unchangeable(incident: Incident, failure: Failure, rung: Rung) -> str:
+    """Return that the attempt cannot be given what the rung changes; empty if it can."""
+    if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
+        return "the call cannot be changed: it was not given as a request"
+    if failure.evidence.prompt_unread and rung.action in INSTRUCTING_ACTIONS:
+        return "the command does not read its input, so no instruction reaches it"
     return ""
 
 
