@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rung
 from rung.core.domain.failures import Phase
+from rung.core.domain.ladder import Action
 from rung.core.policy.policy import Confirm
 from rung.core.recovery.silent_route import SILENT_SECONDS
 from rung.testing import FakeClock
@@ -87,6 +89,28 @@ def test_a_stream_that_stands_still_is_resumed_elsewhere() -> None:
     assert models_asked(TWO, moving, still) == ["a", "a", "b"]
     assert models_asked(TWO, moving, moving, moving) == ["a", "a", "a", "a"]
     assert models_asked(ONE, moving, still, still) == ["a", "a", "a", "a"]
+
+
+def test_a_stream_that_breaks_again_and_again_is_resumed_elsewhere() -> None:
+    """A stream that breaks five times, each time further on, is resumed by the next model; the last one keeps resuming it."""
+    moving = {**CUT, "progress": True}
+    assert models_asked(TWO, *[moving] * 7) == [*["a"] * 5, "b", "b", "b"]
+    assert models_asked(ONE, *[moving] * 7) == ["a"] * 8
+
+
+def test_each_model_may_break_as_often() -> None:
+    """The breaks of a model that was left do not count against the one that took over."""
+    rungs = [replace(each, tries=2) if each.action is Action.FALLBACK else each for each in TWO.ladder.rungs]
+    policy = rung.policy("call", models=["a", "b", "c"], attempts=20)
+    policy = policy.replace(ladder=replace(policy.ladder, rungs=tuple(rungs)))
+    assert models_asked(policy, *[{**CUT, "progress": True}] * 11) == [*["a"] * 5, *["b"] * 5, "c", "c"]
+
+
+@pytest.mark.parametrize("attempts", [2, 3, 4])
+def test_resumptions_leave_an_attempt_to_the_fallback(attempts: int) -> None:
+    """The last attempt of a budget resumes the stream on another model, not on the one that breaks it."""
+    policy = rung.policy("call", models=["a", "b"], attempts=attempts)
+    assert models_asked(policy, *[{**CUT, "progress": True}] * (attempts - 1)) == [*["a"] * (attempts - 1), "b"]
 
 
 def test_a_refused_resumption_is_repeated() -> None:

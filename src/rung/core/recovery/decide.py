@@ -13,7 +13,8 @@
    that the rung it yields to can be taken now, without approval. Learning only skips: it never adds or reorders.
 7. The search starts at the failure's entry rung. Retry rungs come first: their tries are counted per action, so they
    are available again after every climb, as long as the current rung has time left. A retry does not use the last
-   attempts of the incident's cap if a model or agent that the policy lists follows: each keeps one.
+   attempts of the incident's cap if a model or agent that the policy lists follows: each keeps one. Nor does the
+   resumption of a stream.
 8. Above them, the search continues at the highest rung used so far, or one further up if that one is exhausted. The
    first rung that applies is taken; the decision lists the skipped ones with their reasons. After a handover, the rungs
    below that mend the form of a request are looked at again: the new target's own stream may break, too.

@@ -12,7 +12,13 @@ from rung.core.domain.skipped_rungs import EXHAUSTED
 from rung.core.recovery.handover import can_follow_session, used_by_session
 from rung.core.recovery.limits import exceeds_budget, has_timed_out, why_not_affordable
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
-from rung.core.recovery.silent_route import has_other_route, is_silent, stands_still
+from rung.core.recovery.reserved_attempts import why_reserved
+from rung.core.recovery.silent_route import (
+    breaks_again,
+    has_other_route,
+    is_silent,
+    stands_still,
+)
 
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
@@ -83,8 +89,8 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
     resumes_stream = rung.action is Action.RESUME and interrupted_mid_stream(failure)
     if rung.applies_to is not None and failure.kind not in rung.applies_to and not resumes_stream:
         return f"does not apply to {failure.kind}"
-    if rung.action is Action.RESUME and _is_stuck(incident, failure) and can_hand_over(incident, failure, policy, now):
-        return "the stream makes no progress, and another model or agent can resume it"
+    if rung.action is Action.RESUME and (elsewhere := _why_resume_elsewhere(incident, failure, policy, now)):
+        return elsewhere
     if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
         return f"more than {rung.max_missing_sections} sections are missing"
     if unchangeable := _why_unchangeable(incident, failure, rung):
@@ -121,17 +127,28 @@ def _why_too_expensive(incident: Incident, policy: Policy, rung: Rung) -> str:
     return why_not_affordable(incident, policy, incident.request)
 
 
-def _is_stuck(incident: Incident, failure: Failure) -> bool:
-    """Whether a stream broke where resuming it on the same route has little hope."""
-    return is_resumable(failure) and (is_silent(failure) or stands_still(incident, failure))
+def _why_resume_elsewhere(incident: Incident, failure: Failure, policy: Policy, now: float) -> str:
+    """Return why another model or agent is to resume the stream; empty if the current one is."""
+    if not is_resumable(failure):
+        return ""
+    if is_silent(failure) or stands_still(incident, failure):
+        why = "the stream makes no progress, and another model or agent can resume it"
+    elif breaks_again(incident):
+        why = "the stream broke again and again, and another model or agent can resume it"
+    else:
+        why = next(filter(None, (why_reserved(incident, policy, each) for each in _handover_rungs(policy))), "")
+    return why if why and can_hand_over(incident, failure, policy, now) else ""
+
+
+def _handover_rungs(policy: Policy) -> list[int]:
+    return [index for index, rung in enumerate(policy.ladder.rungs) if rung.action in HANDOVER_ACTIONS]
 
 
 def can_hand_over(incident: Incident, failure: Failure, policy: Policy, now: float) -> bool:
     """Whether a rung of the ladder can hand the work over now, without asking a person."""
     return any(
-        rung.action in HANDOVER_ACTIONS
-        and index >= incident.rung
+        index >= incident.rung
         and not why_not_rung(incident, failure, policy, index, 0.0, now)
         and has_other_route(incident, failure, policy, index)
-        for index, rung in enumerate(policy.ladder.rungs)
+        for index in _handover_rungs(policy)
     )

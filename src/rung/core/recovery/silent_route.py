@@ -1,7 +1,8 @@
-"""Routes that are not asked again while another one is left: silent providers, and streams that stand still. Pure functions.
+"""Routes that are not asked again while another one is left: silent providers, and streams that break. Pure functions.
 
 Each attempt at a silent provider costs its whole timeout, and a stream that breaks at the same place again does not get
-past it. Another model or agent can answer at once, or resume the stream.
+past it. One that breaks again and again, each time further on, pays for the prompt each time. Another model or agent can
+answer at once, or resume the stream.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.events import HandOver
-from rung.core.domain.failures import Kind, Phase
+from rung.core.domain.failures import Kind, Phase, is_resumable
 from rung.core.recovery.handover import hand_over
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # A stream that breaks after so many seconds without content has stalled: it would have timed out later.
 SILENT_SECONDS: Final = 10.0
+# After so many breaks of one stream, each further on, another route resumes it.
+MAX_BREAKS: Final = 5
 
 
 def is_silent(failure: Failure) -> bool:
@@ -38,6 +41,12 @@ def stands_still(incident: Incident, failure: Failure) -> bool:
     """Whether a resumed stream broke without adding to the answer. A refused resumption (a status) says nothing of it."""
     evidence = failure.evidence
     return incident.resuming and evidence.progress is False and evidence.status is None
+
+
+def breaks_again(incident: Incident) -> bool:
+    """Whether the stream of the current route broke in its last attempts, as often as a route is allowed."""
+    last = incident.failures[-MAX_BREAKS:]
+    return incident.retries_of_model + 1 >= MAX_BREAKS and all(map(is_resumable, last))
 
 
 def has_other_route(incident: Incident, failure: Failure, policy: Policy, rung: int) -> bool:
