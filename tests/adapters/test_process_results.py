@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rung.adapters.system.process import output_or_raise
+from rung.adapters.system.command_result import output_or_raise
 from rung.core.classify.classifier import classify
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.failures import Kind

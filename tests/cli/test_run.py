@@ -198,6 +198,16 @@ def test_dollars_limit_a_command_that_prints_its_cost() -> None:
     assert "the budget of $0.75 is spent" in contract["failureReason"]
 
 
+def test_the_costs_of_all_agents_that_a_script_starts_count(tmp_path: Path) -> None:
+    """A script that starts an agent twice has cost what both of their results say, between whatever else it prints."""
+    results = [json.dumps({"result": "done", "session_id": name, "total_cost_usd": 3}) for name in ("one", "two")]
+    text = tmp_path / "printed"
+    text.write_text("\n".join(["starting", results[0], "between", results[1], "ended", ""]))
+    done = run("--no-journal", "--dollars", "5", "--", "sh", "-c", f"cat {text}; exit 1")
+    contract = json.loads(done.stdout)
+    assert (contract["attempts"], contract["dollars"]) == (1, 6.0)
+
+
 @pytest.mark.parametrize("cost", ["", "-1", "true", "1e999", '"2"'])
 def test_a_dollar_limit_that_hears_of_no_cost_says_so(cost: str) -> None:
     """A command that tells no cost, or nonsense, is not limited in dollars, and the run says so."""

@@ -17,7 +17,7 @@ from rung.adapters.system.agent_sessions.changed_files import changed_files
 from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.command_input import CommandInput
 from rung.adapters.system.command_output import OutputClosed, OutputReader, OutputText
-from rung.adapters.system.error_line import error_text, number_of_error_line
+from rung.adapters.system.command_result import output_or_raise, report_cost_in
 from rung.adapters.system.filled_pipe import filled_pipe
 from rung.adapters.system.foreground import TERMINAL_SIGNALS, foreground, wait_in_foreground
 from rung.adapters.system.input_pipe import InputPipe
@@ -25,12 +25,10 @@ from rung.adapters.system.placeholders import fill_placeholders, uses_placeholde
 from rung.adapters.system.process_guardian import ProcessGuardian, deferred_signals
 from rung.adapters.system.process_tree import terminate_tree
 from rung.adapters.system.step_file import STEPS_VARIABLE
-from rung.core.classify.evidence import clip
-from rung.core.domain.errors import AttemptError, AttemptTimeout, is_number
-from rung.core.domain.failures import Kind, Phase
-from rung.core.text.json_in_text import parse_json_object
+from rung.core.domain.errors import AttemptError, AttemptTimeout
+from rung.core.domain.failures import Phase
 from rung.engine.agent_sessions import sessions_of_attempt
-from rung.engine.attempt_api import progress_reporter, report_cost
+from rung.engine.attempt_api import progress_reporter
 from rung.engine.process_identity import group_members
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
@@ -47,10 +45,6 @@ WAIT_SLICE_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 2.0  # between SIGTERM and SIGKILL
 _KILL_POLL_SECONDS: Final = 0.005
 MAX_STDERR_BYTES: Final = 64 * 1024  # tail of stderr that is kept
-_OUTSIDE_SIGNALS: Final = (
-    signal.SIGTERM,
-    *(getattr(signal, name) for name in ("SIGKILL", "SIGHUP") if hasattr(signal, name)),
-)
 RECOVERY_PLACEHOLDER: Final = "{recovery}"
 MODEL_PLACEHOLDER: Final = "{model}"
 
@@ -300,64 +294,6 @@ class RunningProcess:
         guardian, self._guardian = self._guardian, None
         if guardian is not None:
             guardian.release()
-
-
-def output_or_raise(exit_code: int, output: str, errors: str) -> str:
-    """Return the output of a successful run, or raise AttemptError."""
-    result = _json_result(output)
-    facts = _error_facts(result) if result is not None else None
-    if facts is None and exit_code == 0:
-        return output
-    facts = facts or _killed_facts(-exit_code)
-    facts = facts or {"text": clip(error_text(errors, output, exit_code) or f"exit code {exit_code}", 4_096)}
-    error = AttemptError(
-        facts.pop("text"),
-        exit_code=exit_code if exit_code > 0 else None,
-        signal=-exit_code if exit_code < 0 else None,
-        output=clip(output),
-        **facts,
-    )
-    error.evidence = error.evidence._replace(line=number_of_error_line(error.evidence))
-    raise error
-
-
-def report_cost_in(output: str) -> None:
-    """Report the cost of an attempt that its JSON result names: `total_cost_usd`, as Claude Code prints it."""
-    dollars = (_json_result(output) or {}).get("total_cost_usd")
-    if dollars is not None and is_number(dollars):
-        report_cost(dollars)
-
-
-def _json_result(output: str) -> dict[str, Any] | None:
-    """Return the JSON object that is the whole output, or its last line."""
-    text = output.strip()
-    return parse_json_object(text) or parse_json_object(text.rsplit("\n", 1)[-1])
-
-
-def _killed_facts(number: int) -> dict[str, Any] | None:
-    """Return the facts of a process that was killed from outside: what it wrote before does not say why."""
-    if number not in _OUTSIDE_SIGNALS:
-        return None
-    return {"text": f"killed by {signal.Signals(number).name}", "finding": Kind.WORKER_DEAD}
-
-
-def _error_facts(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the error facts in a JSON result, or None if it reports no error. `subtype` is unreliable."""
-    error = result.get("error")
-    bad = result.get("is_error") is True or error or result.get("status") in ("error", "failed")
-    if not bad:
-        return None
-    inner = error if isinstance(error, dict) else {}
-    message = inner.get("message") or (error if isinstance(error, str) else "") or result.get("result")
-    message = message or result.get("errors") or "is_error"
-    code = inner.get("type") or result.get("terminal_reason") or ""
-    status = result.get("api_error_status")
-    return {
-        "text": clip(str(message), 4_096),
-        "code": str(code),
-        "status": status if isinstance(status, int) else None,
-        "phase": Phase.RESULT if status is None else Phase.CALL,
-    }
 
 
 def terminate_group(process: subprocess.Popen[bytes]) -> None:
