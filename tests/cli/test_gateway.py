@@ -52,6 +52,22 @@ def test_a_call_that_its_client_leaves_is_counted(tmp_path: Path) -> None:
         assert "rung gateway: 1 left by the client before the answer" in done.stderr
 
 
+def test_its_recoveries_are_logged(tmp_path: Path) -> None:
+    """A gateway in the foreground logs each failed attempt and the recovery on standard error, and no answer or key."""
+    with Lab([{"fault": "overloaded", "request": 1}]) as lab:
+        words = [*RUNG, "--port", "0", "--anthropic", lab.url, "--no-journal"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        assert process.stdout is not None
+        base = process.stdout.readline().split()[-1]
+        agent = [sys.executable, "-c", AGENT]
+        subprocess.run(agent, check=True, env={**os.environ, "ANTHROPIC_BASE_URL": base}, timeout=60)
+        process.terminate()
+        _, log = process.communicate(timeout=60)
+    failed, recovered = log.splitlines()
+    assert "gateway.small: attempt 1 failed: overloaded: Overloaded; next: " in failed
+    assert "gateway.small: recovered after 2 attempts in " in recovered
+
+
 def test_help_of_run_names_its_own_port(tmp_path: Path) -> None:
     """A gateway of one command picks a free port, and its help says so."""
     assert "(default: a free one)" in " ".join(gateway("run", "--help", cwd=tmp_path).stdout.split())

@@ -14,6 +14,7 @@ from rung.core.conversation.compaction import SUMMARY_PROMPT, summarizable_text,
 from rung.core.domain.errors import AttemptError
 from rung.core.domain.events import AttemptFailed
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_passing
+from rung.core.text.printable import printable
 from rung.engine.attempt_api import report_cost
 from rung.engine.first_attempt import FirstAttempt, attempt_first
 from rung.engine.recover import recover
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from rung.store.replay_orders import ReplayOrder
 
 _SUMMARY_TOKENS: Final = 2_000
+_MAX_LOGGED_CHARS: Final = 80  # of the name of a model
 
 
 async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
@@ -213,6 +215,7 @@ async def _recover(
                 rewriter.mark_accepted()
             report_cost(spending.attempt_dollars)
 
+    attempt.__module__, attempt.__qualname__ = "gateway", printable(inbound.model[:_MAX_LOGGED_CHARS])  # for the log
     outcome: Outcome[GatewayResponse | None] = await recover(
         attempt,
         request,

@@ -102,8 +102,10 @@ def command(ctx: click.Context, /, print_env: bool, **options: Any) -> None:  # 
         for name, value in agent_environment(settings.host, settings.port).items():
             click.echo(f"export {name}={shlex.quote(value)}")
         return
+    from rung.cli.serve.gateway_log import log_to_standard_error
     from rung.gateway.serve import serve
 
+    log_to_standard_error()
     path = _settings_path(options)
     journal = _open_journal(options)
     with alerts_of(options, journal) as alerts:
