@@ -208,7 +208,7 @@ function TimelineEntry({ moment, changes }: { moment: TimelineEntryData; changes
 
 const OUTCOME_FIELDS: [string, string][] = [
   ["status", "Status"], ["recommendation", "Recommendation"], ["failureReason", "Reason"], ["failedAt", "Stopped at"],
-  ["completedSteps", "Completed steps"], ["escalationPath", "Levels used"], ["errorType", "Failure"], ["model", "Model"],
+  ["completedSteps", "Completed steps"], ["escalationPath", "Levels used"], ["errorType", "Last failure"], ["model", "Model"],
 ];
 
 function Outcome({ data, live }: { data: IncidentDetail; live: boolean }) {
