@@ -20,6 +20,7 @@ from rung.crew.lock_release import release_locks, stopped_holders
 from rung.crew.settings import ConductorSettings
 from rung.crew.watchdog import CONDUCTOR_PROCESS, ConductorWatchdog
 from rung.engine.process_identity import is_stopped
+from rung.engine.signal_flag import SignalFlag
 from rung.store.crew.connection import SqliteCrewConnection
 from rung.store.crew.table import CrewTable
 from tests.waiting import wait_until
@@ -108,7 +109,7 @@ def test_no_other_process_is_resumed(crew: tuple[Path, RealProcesses]) -> None:
 
 def test_a_server_needs_no_help(tmp_path: Path) -> None:
     """With a database server nothing is watched: it ends the transactions of lost clients itself."""
-    release_locks("postgresql://host/crew", RealProcesses(tmp_path), threading.Event(), print)
+    release_locks("postgresql://host/crew", RealProcesses(tmp_path), SignalFlag(), print)
 
 
 class WatchdogClock:
@@ -133,7 +134,7 @@ def test_the_watchdog_outlives_a_locked_table(crew: tuple[Path, RealProcesses]) 
             table=table, processes=processes, settings=settings, command=(), environment={}, log=said.append, now=clock
         )
         results: list[bool] = []
-        watch = threading.Thread(target=lambda: results.append(watchdog.run(threading.Event())), daemon=True)
+        watch = threading.Thread(target=lambda: results.append(watchdog.run(SignalFlag())), daemon=True)
         watch.start()
         wait_until(lambda: watchdog.view.at is not None)
         owner.connection.execute("BEGIN EXCLUSIVE")

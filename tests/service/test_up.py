@@ -54,7 +54,7 @@ def up(
 
 def _answers(address: str) -> bool:
     try:
-        return httpx.get(address.partition("?")[0] + "healthz").status_code == 200
+        return httpx.get(address.partition("?")[0].rstrip("/") + "/healthz").status_code == 200
     except httpx.HTTPError:
         return False
 
@@ -172,3 +172,12 @@ def test_tokens_on_the_command_line(tmp_path: Path) -> None:
         assert made not in token("list", "--json").stdout
         assert token("revoke", "ada").returncode == 0
         assert token("revoke", "ada").returncode == 2
+
+
+@pytest.mark.parametrize("words", [("serve", "--no-gateway"), ("gateway", "--no-journal")])
+def test_signals_in_quick_succession_end_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Signals that interrupt each other's handler, as of a supervisor and a terminal, end the process."""
+    with up(*words[1:], cwd=tmp_path, command=(*RUNG, words[0])) as (process, _):
+        for _ in range(300):
+            process.send_signal(signal.SIGTERM)
+        process.wait(30)

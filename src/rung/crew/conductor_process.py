@@ -27,6 +27,7 @@ from rung.crew.task_recovery import TaskRecoveries
 from rung.crew.watchdog import CONDUCTOR_PROCESS, WATCHDOG_PROCESS, ConductorWatchdog
 from rung.crew.watchdog_care import WatchdogCare
 from rung.engine.process_identity import current_machine, current_process
+from rung.engine.signal_flag import SignalFlag
 from rung.store.crew.table import CrewTable
 from rung.store.crew.table_patience import patiently
 
@@ -71,7 +72,7 @@ def rung_command(subcommand: str, table_url: str, *options: str) -> list[str]:
 class _Ending:
     """Why the threads of a conductor end: it is to stop, or another conductor has the lease."""
 
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: SignalFlag = field(default_factory=SignalFlag)
     replaced: ConductorReplaced | None = None
 
     def replace(self, error: ConductorReplaced) -> None:
@@ -122,7 +123,7 @@ def _conduct(crew: ConductorContext, processes: RealProcesses, ending: _Ending, 
     return to is TaskState.COMPLETE
 
 
-def _start_lock_release(crew: ConductorContext, processes: RealProcesses, stop: threading.Event) -> None:
+def _start_lock_release(crew: ConductorContext, processes: RealProcesses, stop: SignalFlag) -> None:
     """Watch the table's lock in a thread that never waits for it. Conductor and watchdog both do: either may be stopped."""
     threading.Thread(target=release_locks, args=(crew.table_url, processes, stop, crew.log), daemon=True).start()
 
@@ -205,7 +206,7 @@ def run_watchdog(table_url: str, log: Callable[[str], None] = print) -> bool:
     processes = crew.processes
     assert isinstance(processes, RealProcesses)  # noqa: S101  # `open_context` makes these
     write_pid(processes.pid_file(WATCHDOG_PROCESS), current_process())
-    stop = threading.Event()
+    stop = SignalFlag()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     _start_lock_release(crew, processes, stop)
     watchdog = ConductorWatchdog(

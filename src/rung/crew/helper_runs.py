@@ -6,13 +6,13 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from rung.adapters.system.command_line import with_own_rung
 from rung.adapters.system.placeholders import fill_placeholders, uses_placeholder
 from rung.adapters.system.process import RunningProcess
 from rung.core.domain.errors import AttemptError, AttemptTimeout
+from rung.engine.signal_flag import SignalWakeup
 
 MAX_HELPERS: Final = 4  # that run at once
 END_SECONDS: Final = 5.0  # for helpers that were asked to end
@@ -84,7 +84,7 @@ class HelperRuns:
         self._lock = threading.Lock()
         self._waiting: list[RunningHelper] = []
         self._running: list[RunningHelper] = []
-        self._wakeups: SimpleQueue[None] = SimpleQueue()  # a signal handler may use it
+        self._wakeup = SignalWakeup()  # a signal handler may use it
 
     def start(self, task_id: str, run: HelperRun) -> RunningHelper:
         """Start a run as soon as there is room for it and no other run of this task."""
@@ -96,16 +96,11 @@ class HelperRuns:
 
     def wait(self, seconds: float) -> None:
         """Wait until a run has ended or `wake` was called, but not longer than this."""
-        try:
-            self._wakeups.get(timeout=seconds)
-            while True:
-                self._wakeups.get_nowait()
-        except Empty:
-            return
+        self._wakeup.wait(seconds)
 
     def wake(self) -> None:
         """End the current or the next `wait`."""
-        self._wakeups.put(None)
+        self._wakeup.wake()
 
     def end_all(self, seconds: float = END_SECONDS) -> None:
         """Ask every run to end, and wait for that, but not longer than this."""

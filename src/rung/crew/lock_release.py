@@ -16,15 +16,15 @@ from rung.adapters.system.file_locks import lock_holders
 from rung.engine.process_identity import ProcessId, group_members, is_group_alive, is_stopped, lookup
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
     from rung.adapters.system.worker_processes import RealProcesses
+    from rung.engine.signal_flag import SignalFlag
 
 LOOK_SECONDS: Final = 3.0  # a process that is stopped with the lock in two looks is resumed
 
 
-def release_locks(table_url: str, processes: RealProcesses, stop: threading.Event, log: Callable[[str], None]) -> None:
+def release_locks(table_url: str, processes: RealProcesses, stop: SignalFlag, log: Callable[[str], None]) -> None:
     """Resume stopped processes that hold the table's lock, until `stop` is set. A server needs no such help."""
     if "://" in table_url:
         return

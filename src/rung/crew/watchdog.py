@@ -13,11 +13,11 @@ from rung.core.domain.errors import ConductorLeaseHeld, ConductorReplaced, Illeg
 from rung.engine.process_identity import is_elsewhere
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping, Sequence
 
     from rung.adapters.system.worker_processes import Processes
     from rung.crew.settings import ConductorSettings
+    from rung.engine.signal_flag import SignalFlag
     from rung.store.crew.conductor_lease import ConductorLease
     from rung.store.crew.table import CrewTable
 
@@ -115,7 +115,7 @@ class ConductorWatchdog:
         self.log(f"conductor relaunched: {reason}")
         return True
 
-    def run(self, stop: threading.Event) -> bool:
+    def run(self, stop: SignalFlag) -> bool:
         """Watch until the crew ends, the watchdog gives up or `stop` is set. Return whether the crew ended."""
         wait = 0.0
         while not stop.wait(wait):

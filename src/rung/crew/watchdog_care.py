@@ -10,11 +10,11 @@ from rung.core.crew.contract import WATCHDOG, TaskState
 from rung.crew.watchdog import WATCHDOG_PROCESS
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Sequence
 
     from rung.adapters.system.worker_processes import Processes
     from rung.crew.context import ConductorContext
+    from rung.engine.signal_flag import SignalFlag
 
 CONFIRM_SECONDS: Final = 60.0  # for the watchdog to start; then the conductor begins without it
 MAX_PAUSE_SECONDS: Final = 60.0  # between two launches of a watchdog that never confirms
@@ -56,7 +56,7 @@ class WatchdogCare:
         crew.table.heartbeat_self(WATCHDOG, TaskState.WATCHING)
         self.processes.launch(WATCHDOG_PROCESS, self.command, {}, None)
 
-    def await_confirmation(self, stop: threading.Event) -> None:
+    def await_confirmation(self, stop: SignalFlag) -> None:
         """Wait until the watchdog has confirmed. After a minute, begin without it: `ensure` goes on trying."""
         deadline = self.clock() + CONFIRM_SECONDS
         while not self.ensure() and not stop.is_set():

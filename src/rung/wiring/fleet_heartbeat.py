@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.core.domain.errors import ConfigError
 from rung.core.policy.executor_health import LEASE_SECONDS, beat_interval, check_lease
+from rung.engine.signal_flag import SignalWakeup
 from rung.store.fleet.executors import ExecutorState, announce, beat, leave, new_executor
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ class FleetHeartbeat:
         self._detail = detail
         self._on_drain = on_drain
         self._warn = warn
-        self._wake = threading.Event()
+        self._wakeup = SignalWakeup()
         self._stopping = False
         self._announced = False
         self._last_error = ""
-        self._draining = threading.Event()  # by an order, or because the process said so
+        self.is_draining = False  # by an order, or because the process said so
         self._thread = threading.Thread(target=self._run, name="rung-fleet-heartbeat", daemon=True)
 
     def start(self) -> FleetHeartbeat:
@@ -60,19 +61,14 @@ class FleetHeartbeat:
     def stop(self, seconds: float = LEAVE_SECONDS) -> None:
         """End the heartbeat and remove the row; when the database does not answer in time, the row expires instead."""
         self._stopping = True
-        self._wake.set()
+        self._wakeup.wake()
         if self._thread.ident is not None:
             self._thread.join(seconds)
 
     def drain(self) -> None:
         """Say that this process takes no new runs, as on SIGTERM. Safe in a signal handler; `on_drain` is not called."""
-        self._draining.set()
-        self._wake.set()
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether this process was ordered to drain, or said so itself."""
-        return self._draining.is_set()
+        self.is_draining = True
+        self._wakeup.wake()
 
     def __enter__(self) -> FleetHeartbeat:
         return self.start()
@@ -85,8 +81,7 @@ class FleetHeartbeat:
     def _run(self) -> None:
         while not self._stopping:
             self._guarded(self._beat)
-            self._wake.wait(beat_interval(self.executor.lease))
-            self._wake.clear()
+            self._wakeup.wait(beat_interval(self.executor.lease))
         self._guarded(lambda: leave(self._journal, self.executor.id))
 
     def _beat(self) -> None:
@@ -97,7 +92,7 @@ class FleetHeartbeat:
             said, self._announced = announce(self._journal, said), True
         self.executor = beat(self._journal, said)
         if self.executor.state is ExecutorState.DRAINING and not self.is_draining:
-            self._draining.set()
+            self.is_draining = True
             self._on_drain()
 
     def _guarded(self, write: Callable[[], object]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from rung.engine.signal_flag import SignalFlag
 from rung.store.queries.live import acts_after, last_act, last_event, streamed_events
 from rung.store.read_models.event_body import shown_event
 
@@ -97,7 +98,7 @@ class EventBroadcaster:
         self._chunk_cache: dict[tuple[int, int, StreamFilter], bytes] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
-        self._closed = threading.Event()
+        self._closed = SignalFlag()
         self.listeners = 0
 
     @property
