@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MAX_GAP_CHARS: Final = 100
-_OPERATORS: Final = frozenset({"*", "|"})
+OPERATORS: Final = frozenset({"*", "|"})
 _MAX_STARTS: Final = 8  # occurrences of the first part that are tried, for a phrase with gaps
 
 # Separators become spaces and letters lower case with one `bytes.translate`, the fastest way in Python.
@@ -93,7 +93,8 @@ _is_lower_ascii: Final = re.compile(r"[a-z0-9 /]+").fullmatch  # most phrases
 _is_plain_words: Final = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*+").fullmatch  # two of three phrases: no operators
 
 
-def _split_phrase(phrase: str) -> list[str]:
+def split_phrase(phrase: str) -> list[str]:
+    """Return the normalized words of a phrase, with its alternatives `a/b` and its operators."""
     if not _is_lower_ascii(phrase):
         phrase = phrase.lower().translate(_PHRASE_TABLE)
         phrase = (
@@ -109,7 +110,7 @@ def parse_phrases(texts: Iterable[str]) -> tuple[Phrase, ...]:
         if _is_plain_words(phrase):
             parsed.append(Phrase((f" {phrase} ",), tuple(phrase.split())))
             continue
-        for words in product(*(word.split("/") for word in _split_phrase(phrase))):
+        for words in product(*(word.split("/") for word in split_phrase(phrase))):
             parts = tuple(f" {part.strip()} " for part in " ".join(words).split("*"))
-            parsed.append(Phrase(parts, tuple(word for word in words if word not in _OPERATORS)))
+            parsed.append(Phrase(parts, tuple(word for word in words if word not in OPERATORS)))
     return tuple(parsed)

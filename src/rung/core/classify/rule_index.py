@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from rung.core.classify.phrase_index import PhraseIndex, key_word
 from rung.core.classify.phrases import Phrase, parse_phrases
 from rung.core.classify.statements import Occurrences, Statement, parse_statement
 from rung.core.domain.failures import Evidence, Kind, Phase
@@ -105,7 +105,7 @@ SIGNS: Final = ("code", "exception", "errno", "exit_code", "message_has", "outpu
 class _Conditions:
     """The conditions of a rule, prepared for matching."""
 
-    __slots__ = ("_contains", "_except_if", "_over_limit", "_phase", "_provider", "_status", "_wait")
+    __slots__ = ("_contains", "_except_if", "_except_words", "_over_limit", "_phase", "_provider", "_status", "_wait")
 
     def __init__(self, rule: ClassifyRule) -> None:
         self._status = frozenset(rule.status)
@@ -116,7 +116,8 @@ class _Conditions:
             self._wait = (rule.wait_over or 0.0, float("inf") if rule.wait_under is None else rule.wait_under)
         self._over_limit = rule.over_limit
         self._contains = rule.contains
-        self._except_if = tuple((phrase.parts[0].strip(), phrase) for phrase in parse_phrases(rule.except_if))
+        self._except_if = parse_phrases(rule.except_if)
+        self._except_words = frozenset(map(key_word, self._except_if))  # usually absent, which saves the searches
 
     def has_any(self) -> bool:
         """Return whether the rule sets any condition."""
@@ -134,11 +135,9 @@ class _Conditions:
             return False
         if self._over_limit and not _over_limit(facts.message):
             return False
-        if self._contains:
-            lowered = facts.raw.lower()
-            if not any(part in lowered for part in self._contains):
-                return False
-        return not (self._except_if and _contains_any(self._except_if, facts.output))
+        if self._contains and not _contains_any(facts.raw.lower(), self._contains):
+            return False
+        return self._except_words.isdisjoint(facts.all_words) or not _finds_any(facts.output, self._except_if)
 
 
 def _over_limit(message: str) -> bool:
@@ -149,41 +148,26 @@ def _over_limit(message: str) -> bool:
     return exceeds_rate_limit(message)
 
 
-def _contains_any(wanted: tuple[tuple[str, Phrase], ...], text: str) -> bool:
-    for bare, phrase in wanted:  # noqa: SIM110  # a generator expression costs more than the search
-        if bare in text and phrase.found_in(text):
+def _contains_any(text: str, parts: Sequence[str]) -> bool:
+    for part in parts:  # noqa: SIM110  # a generator expression costs more than the search
+        if part in text:
             return True
     return False
 
 
-# Words that most errors contain: poor index keys.
-_COMMON_WORDS_TEXT: Final = (
-    "a an and api are at be been before by can cannot code could did do does error failed file for from had has have "
-    "i if in is it key limit limits max maximum message model models more must no not of on or please request "
-    "requests response should that the this to token tokens try used use using was were when with you your 1 2 3 4 5 "
-    "again exceeded exceeds found reached requested organization available access provided invalid command input "
-    "output length context rate quota prompt size version server directory type id line usage number current |"
-)
-_COMMON_WORDS: Final = frozenset(_COMMON_WORDS_TEXT.split())
+def _finds_any(text: str, phrases: Sequence[Phrase]) -> bool:
+    for phrase in phrases:  # noqa: SIM110  # a generator expression costs more than the search
+        if phrase.found_in(text):
+            return True
+    return False
 
 
 _MAX_STATUSES: Final = 200  # whose statements are kept; a status is any number
 
 
-class _RuleMatcher(NamedTuple):
-    """A phrase, tried when its rarest word occurs in the text, and the rule that it is a sign of."""
-
-    position: int  # of the rule
-    second_word: str  # its second rarest word: usually absent, which saves the search
-    in_message: bool  # search the service's message instead of the whole text
-    first_part: str
-    gapped: Phrase | None  # the whole phrase, if it has more than one part
-
-
 # Statements by the first of their concepts, as a bit: if it does not occur, none of them does.
 _Topics = tuple[tuple[int, list[tuple[int, Statement]]], ...]
 _Statements = tuple[int, _Topics]  # position of the first rule that has one, and the statements
-_Matchers = tuple[frozenset[str], dict[str, list[_RuleMatcher]]]  # words, and the phrases of each
 
 
 def _bare_code(code: str) -> str:
@@ -211,8 +195,7 @@ class RuleIndex:
         self._phases: dict[Phase, list[int]] = {}
         for position, rule in enumerate(self.rules):
             self._index_fields(position, rule)
-        self._phrases = self._index_phrases()
-        self._matchers: dict[Phase, _Matchers] = {}  # by phase, built when it first occurs
+        self._phrases: dict[Phase, PhraseIndex] = {}  # built when a phase first occurs
         self._statements = tuple(
             (position, parse_statement(text)) for position, rule in enumerate(self.rules) for text in rule.says
         )
@@ -236,34 +219,17 @@ class RuleIndex:
             for phase in rule.phase or Phase:
                 self._phases.setdefault(phase, []).append(position)
 
-    def _index_phrases(self) -> list[tuple[str, _RuleMatcher]]:
-        """Return each phrase with the one of its words that the fewest phrases share."""
-        entries = [
-            (position, in_message, phrase)
-            for position, rule in enumerate(self.rules)
-            for in_message, texts in ((True, rule.message_has), (False, rule.output_has))
-            for phrase in parse_phrases(texts)
-        ]
-        counts = Counter(word for _, _, phrase in entries for word in phrase.words)
-        rank = {word: (word in _COMMON_WORDS, count, -len(word)) for word, count in counts.items()}
-        indexed = []
-        for position, in_message, phrase in entries:
-            rarest = sorted(phrase.words, key=rank.__getitem__)
-            first, *more = phrase.parts
-            second = rarest[min(1, len(rarest) - 1)]
-            indexed.append((rarest[0], _RuleMatcher(position, second, in_message, first, phrase if more else None)))
-        return indexed
-
-    def _matchers_of(self, phase: Phase) -> _Matchers:
-        """Return the phrases of the rules that hold in a phase, by their rarest word."""
-        found = self._matchers.get(phase)
+    def _phrases_of(self, phase: Phase) -> PhraseIndex:
+        """Return the phrases of the rules that hold in a phase."""
+        found = self._phrases.get(phase)
         if found is None:
-            matchers: dict[str, list[_RuleMatcher]] = {}
-            for word, matcher in self._phrases:
-                phases = self.rules[matcher.position].phase
-                if not phases or phase in phases:
-                    matchers.setdefault(word, []).append(matcher)
-            found = self._matchers[phase] = (frozenset(matchers), matchers)
+            found = self._phrases[phase] = PhraseIndex(
+                (position, in_message, text)
+                for position, rule in enumerate(self.rules)
+                if not rule.phase or phase in rule.phase
+                for in_message, texts in ((True, rule.message_has), (False, rule.output_has))
+                for text in texts
+            )
         return found
 
     def _statements_of(self, phase: Phase, status: int | None) -> _Statements:
@@ -325,14 +291,21 @@ class RuleIndex:
 
     def _match_phrases(self, facts: Facts, best: int) -> int:
         """Return the position of the first rule with a phrase in the text, if it is before `best`; else `best`."""
-        all_words = facts.all_words
-        indexed_words, matchers = self._matchers_of(facts.phase)
-        for word in all_words & indexed_words:
-            for position, second, in_message, first, gapped in matchers[word]:
-                if position >= best:
-                    break
-                if second in all_words:
-                    text = facts.message_text if in_message else facts.output
+        words = facts.all_words
+        index = self._phrases_of(facts.phase)
+        found = words & index.words
+        if not found:
+            return best
+        output, message = facts.output, facts.message_text
+        for word in found:
+            seconds, by_second = index[word]
+            if words.isdisjoint(seconds):
+                continue
+            for second in words & seconds:
+                for position, in_message, first, gapped in by_second[second]:
+                    if position >= best:
+                        break
+                    text = message if in_message else output
                     if first in text and (gapped is None or gapped.found_in(text)):
                         conditions = self._conditions[position]
                         if conditions is None or conditions.are_met(facts):
