@@ -6,6 +6,7 @@ none of those behind "!". Concepts are in `concepts`.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rung.core.classify.concepts import CONCEPTS
@@ -80,12 +81,13 @@ def parse_statement(text: str) -> Statement:
 _Expressions = dict[str, list[tuple[list[str], int]]]  # by their second word: the words behind it, and the bit
 
 
-def _index() -> dict[str, tuple[int, _Expressions]]:
+@cache  # built when a statement is first searched
+def _by_word() -> dict[str, tuple[int, _Expressions]]:
     """Return the concepts of each word: the bits of the word alone, and the expressions of several words that it begins."""
     found: dict[str, tuple[int, _Expressions]] = {}
     for name, texts in CONCEPTS.items():
-        for text in texts.split(","):
-            first, *rest = words_of(text)[1:-1]
+        for expression in " ".join(words_of(texts.replace(",", "\n"))).split("|")[1:-1]:
+            first, *rest = expression.split()
             bits, several = found.get(first, (0, {}))
             if rest:
                 several.setdefault(rest[0], []).append((rest[1:], _BITS[name]))
@@ -93,9 +95,6 @@ def _index() -> dict[str, tuple[int, _Expressions]]:
             else:
                 found[first] = (bits | _BITS[name], several)
     return found
-
-
-_BY_WORD: Final = _index()
 
 
 class Occurrences:
@@ -106,7 +105,7 @@ class Occurrences:
     def __init__(self, words: Sequence[str], text: str = "") -> None:
         places = []
         present = 0
-        by_word = _BY_WORD
+        by_word = _by_word()
         for place in [place for place, word in enumerate(words[:MAX_WORDS]) if word in by_word]:
             bits, several = by_word[words[place]]
             follower = words[place + 1]
