@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from struct import unpack
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.read_facts import read_facts
 from rung.core.domain.failures import TRANSIENT, Kind, Phase
@@ -86,12 +85,17 @@ def features_of(facts: Facts, pairs: PairWords | None = None) -> list[str]:
 
     With `pairs`, other pairs are left out: a model does not know them, and looking up each costs more than this check.
     """
-    is_tool = facts.phase is Phase.TOOL
+    return _features(facts, _words_in(facts), pairs)
+
+
+def _words_in(facts: Facts) -> list[str]:
+    """Return the words that the model reads."""
     said = [word for word in facts.message_words or facts.words if word != "|"]
-    words = [
-        "0" if word.isdigit() else word[:_MAX_WORD_CHARS]
-        for word in (said[-_MAX_WORDS:] if is_tool else said[:_MAX_WORDS])
-    ]
+    read = said[-_MAX_WORDS:] if facts.phase is Phase.TOOL else said[:_MAX_WORDS]
+    return ["0" if word.isdigit() else word[:_MAX_WORD_CHARS] for word in read]
+
+
+def _features(facts: Facts, words: list[str], pairs: PairWords | None) -> list[str]:
     found = dict.fromkeys(words)
     found |= dict.fromkeys(f"{word[:_PIECE_CHARS]}~" for word in words if len(word) > _PIECE_CHARS and word.isalpha())
     if pairs is None:
@@ -114,7 +118,10 @@ def opinion(facts: Facts, least: float = MIN_CONFIDENCE, *, explained: bool = Fa
     """
     if facts.phase is Phase.RESULT:
         return None
-    return judge(_weights(), features_of(facts, _pair_words()), least, explained=explained)
+    words = _words_in(facts)
+    if sum(map(str.isalpha, set(words))) < MIN_WORDS:
+        return None  # also if the model knows all of them, which is loaded for the first text that needs it
+    return judge(_weights(), _features(facts, words, _pair_words()), least, explained=explained)
 
 
 def explain(evidence: Evidence) -> str:
@@ -165,7 +172,8 @@ def _most_probable(weights: Weights, known: Sequence[str]) -> tuple[int, float]:
 
 @cache
 def _weights() -> Weights:
-    return parse_weights(files(__package__).joinpath(WEIGHTS_FILE).read_bytes())
+    loader: Any = __spec__.loader  # reads the file beside this module; `importlib.resources` would load fifty modules
+    return parse_weights(loader.get_data(__file__.rpartition("learned")[0] + WEIGHTS_FILE))
 
 
 @cache
