@@ -133,6 +133,18 @@ _RECORD_MISSING: Final = LazyPattern(
 )
 
 
+def _may_miss(lowered: str) -> bool:
+    """Return whether `_NOTHING_FOUND` may match: each match contains one of these pairs.
+
+    No part has an i, k or s: beyond ASCII, `re.IGNORECASE` takes other letters for them than `lower`.
+    """
+    if "no " in lowered and ("found" in lowered or "named" in lowered or "called" in lowered or " w" in lowered):
+        return True
+    if "cannot " in lowered or "can't " in lowered or "could" in lowered or "unable to " in lowered:
+        return "open" in lowered or "read" in lowered or "acce" in lowered or "tat" in lowered or "lo" in lowered
+    return False
+
+
 def _strip_warnings(text: str) -> str:
     """Return an output without its warnings and hints, if anything else is left."""
     lowered = text.lower()  # one copy and two searches cost less than six searches
@@ -154,10 +166,12 @@ def _read_tool_codes(facts: Facts, text: str) -> None:
         facts.codes.add(named[1].lower())
     if "curl: (" in text and (numbers := _CURL_CODE.findall(text)):
         facts.codes.add(f"curl-{numbers[-1]}")
-    if len(text) <= _MAX_MISSING_CHARS and _NOTHING_FOUND.search(text):
-        facts.codes.add("nothing-found")
-    if len(text) <= _MAX_RECORD_CHARS and _RECORD_MISSING.match(text):
-        facts.codes.add("record-missing")
+    if len(text) <= _MAX_MISSING_CHARS:
+        lowered = text.lower()
+        if _may_miss(lowered) and _NOTHING_FOUND.search(text):
+            facts.codes.add("nothing-found")
+        if len(text) <= _MAX_RECORD_CHARS and "not found" in lowered and _RECORD_MISSING.match(text):
+            facts.codes.add("record-missing")
     is_usage = facts.exit_code and not facts.exception_names and text.count("\n") <= _MAX_USAGE_LINES
     if is_usage and _WRONG_ARGUMENT.search(text):
         facts.codes.add("wrong-argument")
