@@ -21,8 +21,8 @@ from rung.core.domain.failures import (
     Kind,
     Phase,
     fingerprint,
-    mask_volatile,
 )
+from rung.core.domain.masks import mask_volatile
 
 DESIGN = {
     "transient": "rate_limit overloaded server_error timeout network stream_interrupted",

@@ -7,8 +7,6 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.beyond_authority import is_beyond_authority
-
 if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
 
@@ -51,6 +49,8 @@ _MAX_CHARACTERS: Final = 20_000  # of a report
 
 def size_of(failure: Failure) -> Size | None:
     """Return the size that the failure's text states; None if it states none, so that the kind alone decides."""
+    from rung.core.domain.beyond_authority import is_beyond_authority  # lazy: it compiles large patterns
+
     text = f"{failure.message[:_MAX_CHARACTERS]}\n{failure.evidence.text[:_MAX_CHARACTERS]}"
     if is_beyond_authority(text):
         return Size.BEYOND

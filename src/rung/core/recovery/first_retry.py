@@ -11,7 +11,6 @@ from rung.core.classify.error_types import failure_type
 from rung.core.domain.events import AttemptFailed, IncidentContext, Opened, Repeat
 from rung.core.domain.failures import Kind
 from rung.core.domain.incident import Incident
-from rung.core.recovery.decide import decide
 
 if TYPE_CHECKING:
     from rung.core.classify.error_types import ErrorType
@@ -59,6 +58,8 @@ class FirstRetryCache:
         return retry._replace(wait=self._policy.backoff.wait(1, jitter)) if retry.wait else retry
 
     def _decide(self, failure: Failure) -> Repeat | None:
+        from rung.core.recovery.decide import decide  # imported at the first failure, and with it the classifier
+
         opened = Opened(0.0, "", self._context)
         incident = Incident.of([opened, AttemptFailed(0.0, failure, 0.0, 0.0, may_retry=True)])
         decision = decide(incident, failure, self._policy, 0.0, 1.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rung.core.domain.failures import Kind, first_line, mask_volatile
+from rung.core.domain.failures import Kind, first_line
+from rung.core.domain.masks import mask_volatile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

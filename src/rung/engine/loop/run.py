@@ -16,7 +16,6 @@ from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.recovery.circuit import breaker_verdict
-from rung.core.recovery.decide import decide, decision_from_answer
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.journal_consultation import consult_journal
@@ -232,6 +231,8 @@ class RecoveryRun(RunAttributes):
 
     def decide(self, failure: Failure) -> ev.Decision:
         """Decide what to do about a failure, and append the decision."""
+        from rung.core.recovery.decide import decide  # imported at the first failure, and with it the classifier
+
         if self.policy.learn.enabled:
             consult_journal(self, failure)
         now = self.clock.now()
@@ -262,6 +263,8 @@ class RecoveryRun(RunAttributes):
 
     def record_answer(self, answer: str) -> ev.Decision | None:
         """Record an operator's answer. Return the decision it makes, or None if it only excludes an option."""
+        from rung.core.recovery.decide import decision_from_answer  # as above
+
         now = self.clock.now()
         self.append(ev.Answered(now, answer))
         decision = decision_from_answer(self.incident, self.policy, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.failures import mask_volatile
+from rung.core.domain.masks import mask_volatile
 
 if TYPE_CHECKING:
     from rung.core.domain.request import Request

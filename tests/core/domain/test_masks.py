@@ -7,8 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rung.core.domain import failures
-from rung.core.domain.failures import mask_volatile
+from rung.core.domain.masks import MASKS, mask_volatile
 
 PARTS = st.sampled_from(
     (
@@ -57,7 +56,7 @@ PARTS = st.sampled_from(
 
 
 def all_masks(text: str) -> str:
-    for pattern, name in failures.MASKS:
+    for pattern, name in MASKS:
         text = pattern.sub(name, text)
     return re.sub(r"\s+", " ", text).strip().lower()
 
