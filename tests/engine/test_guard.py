@@ -355,6 +355,20 @@ def test_the_last_failure_was_no_error() -> None:
     assert outcome_of(caught.value).status is rung.Status.FAILED
 
 
+def test_an_error_that_is_raised_again_has_the_stack_of_each_attempt() -> None:
+    """The stack of a first failure, which is read after the retry, shows the first attempt alone."""
+    error = ConnectionResetError("reset")
+
+    @rung.guarded(FAST.with_tries(Action.RETRY, 1), **alone())
+    def work() -> None:
+        raise error
+
+    with pytest.raises(ConnectionResetError) as caught:
+        work()
+    failed = [event.failure for event in outcome_of(caught.value).events if isinstance(event, ev.AttemptFailed)]
+    assert [failure.evidence.stack.count(", in work") for failure in failed] == [1, 2]
+
+
 def test_names_of_files() -> None:
     """Two missing files are told apart, though their errors have the same class and arguments."""
 

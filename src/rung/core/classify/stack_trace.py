@@ -19,31 +19,33 @@ _MAX_LINKS: Final = 4
 _OWN_PACKAGE: Final = "rung."
 
 
-def stack_of(error: BaseException) -> str:
+def stack_of(error: BaseException, traceback: TracebackType | None = None) -> str:
     """Return the frames of an exception and of its causes, innermost frame last; empty if none is the caller's own.
 
-    Frames of Rung itself are left out: they say nothing about the work. Secrets are redacted. Never raises.
+    `traceback` is that of an earlier time, for an exception that may have been raised again since. Frames of Rung itself
+    are left out: they say nothing about the work. Secrets are redacted. Never raises.
     """
     try:
-        stack = _stack(error)
+        stack = _stack(error, traceback)
     except Exception:  # noqa: BLE001  # a third-party attribute may raise anything
         return ""
     return redacted(clip(stack, MAX_STACK_CHARS)) if stack else ""
 
 
-def with_stack(evidence: Evidence, error: BaseException) -> Evidence:
-    """Return the evidence with the stack of its exception, unless it has one."""
-    stack = "" if evidence.stack else stack_of(error)
+def with_stack(evidence: Evidence, error: BaseException, traceback: TracebackType | None = None) -> Evidence:
+    """Return the evidence with the stack of its exception, unless it has one; `traceback` as in `stack_of`."""
+    stack = "" if evidence.stack else stack_of(error, traceback)
     return evidence._replace(stack=stack) if stack else evidence
 
 
-def _stack(error: BaseException) -> str:
+def _stack(error: BaseException, traceback: TracebackType | None) -> str:
     parts: list[str] = []
     link: BaseException | None = error
     for _ in range(_MAX_LINKS):
         if link is None:
             break
-        frames = _frames(link.__traceback__)
+        frames = _frames(traceback or link.__traceback__)
+        traceback = None  # of the first one only
         if frames:
             parts.append("\n".join((*frames[-MAX_FRAMES:], class_name(link))))
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)

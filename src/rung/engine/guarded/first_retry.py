@@ -1,7 +1,7 @@
 """First retry of a guarded call that nobody observes: made without an incident.
 
 The classifier, the circuit breaker, the retry budget and `decide` (through its cache) are asked as in any recovery. Only
-the events wait: they are built, and the engine continues, if the retry fails too.
+the events and the stack of the error wait: they are built, and the engine continues, if the retry fails too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rung.core.classify.failure_cache import classify_cached
+from rung.core.classify.untrusted_objects import attribute
 from rung.core.domain import events as ev
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict, CircuitState
@@ -23,7 +24,7 @@ from rung.engine.ports.clock import EPOCH
 from rung.engine.timeouts.attempt_reports import any_since
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import ModuleType, TracebackType
 
     from rung.core.domain.failures import Failure
     from rung.engine.loop.run import RecoveryRun
@@ -40,6 +41,8 @@ class FirstRetry(NamedTuple):
     failed_at: float
     deadline: float | None
     decision: ev.Repeat
+    error: Exception
+    traceback: TracebackType | None  # of the error now: one that is raised again gets another
 
 
 class FirstRetries:
@@ -81,7 +84,7 @@ class FirstRetries:
             budget.charge()
         log = self.log or self._load_log()
         log.log_first_retry(run.log_name, failure, decision, now, run.terms.rungs)
-        return FirstRetry(with_stack(failure, error), began, now, deadline, decision)
+        return FirstRetry(failure, began, now, deadline, decision, error, attribute(error, "__traceback__"))
 
     def seconds(self, retry: FirstRetry, began: float) -> float | None:
         """Return the time limit of a retry; 0 if it cannot be made without the engine."""
@@ -101,7 +104,8 @@ class FirstRetries:
         run = self.run_class()
         run.open(None, retry.began)
         seconds = retry.failed_at - retry.began
-        run.append(ev.AttemptFailed(retry.failed_at, retry.failure, seconds, 0.0, may_retry=True))
+        failure = with_stack(retry.failure, retry.error, retry.traceback)
+        run.append(ev.AttemptFailed(retry.failed_at, failure, seconds, 0.0, may_retry=True))
         run.append(ev.Decided(retry.failed_at, retry.decision))
         run.began = began
         return run

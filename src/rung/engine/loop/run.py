@@ -27,6 +27,7 @@ from rung.engine.timeouts.sync_timeout import MAIN_THREAD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import TracebackType
     from typing import Self
 
     from rung.core.domain.failures import Failure
@@ -378,11 +379,11 @@ class RecoveryRun(RunAttributes):
             self.session.record_closed(self.incident, self.policy)
 
 
-def with_stack(failure: Failure, error: BaseException) -> Failure:
+def with_stack(failure: Failure, error: BaseException, traceback: TracebackType | None = None) -> Failure:
     """Return the failure with the stack of its exception. Equal exceptions share a cached failure, but not a stack."""
     from rung.core.classify import stack_trace  # imported at the first failure: a success needs none of it
 
-    evidence = stack_trace.with_stack(failure.evidence, error)
+    evidence = stack_trace.with_stack(failure.evidence, error, traceback)
     return failure if evidence is failure.evidence else failure._replace(evidence=evidence)
 
 
