@@ -360,11 +360,13 @@ def test_an_error_that_is_raised_again_has_the_stack_of_each_attempt() -> None:
     error = ConnectionResetError("reset")
 
     @rung.guarded(FAST.with_tries(Action.RETRY, 1), **alone())
-    def work() -> None:
-        raise error
+    def work(*, fails: bool) -> None:
+        if fails:
+            raise error
 
+    work(fails=False)  # the first call of a thread is the engine's
     with pytest.raises(ConnectionResetError) as caught:
-        work()
+        work(fails=True)
     failed = [event.failure for event in outcome_of(caught.value).events if isinstance(event, ev.AttemptFailed)]
     assert [failure.evidence.stack.count(", in work") for failure in failed] == [1, 2]
 
@@ -869,6 +871,27 @@ def test_errors_are_not_kept(where: str, way: str, failures: int) -> None:
         sources.left = failures
         make_it()
         assert len(outcomes) == (failures > 3)
+        assert list(ALIVE) == []
+    finally:
+        gc.enable()
+
+
+def test_an_error_that_is_raised_again_is_not_kept(mode: str) -> None:
+    """An error that both attempts raise is freed with the call, without the garbage collector."""
+    attempt = Failing(*[Tracked()] * 2)
+    call = attempt.guarded(mode, FAST.with_tries(Action.RETRY, 1), **alone())
+
+    async def acall() -> None:
+        with suppress(Tracked):
+            await call()
+
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(Tracked):
+            run(call if mode == "sync" else acall)
+        assert (attempt.made, len(ALIVE)) == (2, 1)
+        attempt.errors = ()
         assert list(ALIVE) == []
     finally:
         gc.enable()

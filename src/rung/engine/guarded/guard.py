@@ -110,7 +110,10 @@ class GuardedFunction:
             retry = self.first_retries.decide(args, failed, began)
             if retry is not None:
                 del failed  # if it is raised again, its traceback references this frame: a reference cycle
-                return self._retry(self.first_retries, retry, attempt)
+                try:
+                    return self._retry(self.first_retries, retry, attempt)
+                finally:
+                    del retry  # it holds the error, too
         run = self.open_run(args, began)
         try:
             return _recover(run, attempt, failed)
@@ -138,7 +141,7 @@ class GuardedFunction:
         try:
             return _recover(retries.open_run(retry, began), attempt, failed)
         finally:
-            del failed  # a reference cycle, as above
+            del failed, retry  # a reference cycle, as above
 
     async def arecover_call(
         self,
@@ -152,7 +155,10 @@ class GuardedFunction:
             retry = self.first_retries.decide(args, failed, began)
             if retry is not None:
                 del failed  # a reference cycle, as above
-                return await self._aretry(self.first_retries, retry, attempt)
+                try:
+                    return await self._aretry(self.first_retries, retry, attempt)
+                finally:
+                    del retry  # it holds the error, too
         run = self.open_run(args, began)
         try:
             return await _arecover(run, attempt, failed)
@@ -182,7 +188,7 @@ class GuardedFunction:
         try:
             return await _arecover(retries.open_run(retry, began), attempt, failed)
         finally:
-            del failed  # a reference cycle, as above
+            del failed, retry  # a reference cycle, as above
 
 
 @overload
