@@ -235,8 +235,50 @@ def test_a_command_that_reads_no_input_is_not_repeated_for_nothing(words: str, g
     contract = json.loads(done.stdout)
     assert (done.returncode, contract["attempts"]) == (3, attempts)
     is_unread = attempts < 6
-    assert ("nudge and replan skipped: the command does not read its input" in contract["failureReason"]) == is_unread
+    assert (
+        "nudge, replan, force-done skipped: the command does not read its input" in contract["failureReason"]
+    ) == is_unread
     assert ("write {recovery} where it takes the error" in done.stderr) == is_unread
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "attempts"),
+    [
+        ("echo x >> {log}; echo done", "", 2),  # the new plan is the first input that it gets
+        ("echo x >> {log}; echo done", "do it", 1),
+        ("cat > /dev/null; echo x >> {log}; echo done", "do it", 3),
+        ("echo x >> {log}; echo {{recovery}}", "do it", 3),
+    ],
+)
+def test_a_script_is_not_repeated_for_a_turn_that_it_cannot_read(
+    words: str, given: str, attempts: int, tmp_path: Path
+) -> None:
+    """A script that succeeds, fails its check and does not read its input gets no new plan and no last turn."""
+    log = tmp_path / "log"
+    done = run("--no-journal", "--check", "false", "--", "sh", "-c", words.format(log=log), given=given)
+    contract = json.loads(done.stdout)
+    assert (done.returncode, contract["attempts"], len(log.read_text().split())) == (3, attempts, attempts)
+    assert ("the command does not read its input" in contract["failureReason"]) == (attempts < 3)
+    assert ("write {recovery} where it takes the error" in done.stderr) == (attempts < 3)
+
+
+def test_a_last_turn_goes_to_a_command_that_reads_it() -> None:
+    """Whether a last turn can be told is a question to the command that gets it, not to the fallback before it."""
+    last = ("--no-journal", "--check", "false", "--fallback")
+    done = run(*last, "sh -c 'cat > /dev/null; echo other'", "--", "echo", "deaf", given="do it")
+    assert json.loads(done.stdout)["attempts"] == 2
+    done = run(*last, "echo other", "--", "sh", "-c", "cat > /dev/null; echo reads", given="do it")
+    assert json.loads(done.stdout)["attempts"] == 4
+
+
+def test_a_check_that_passes_after_the_last_turn_is_a_recovery(tmp_path: Path) -> None:
+    """A run whose last turn passes `--check` has succeeded: exit code 0 and the output of that turn."""
+    words = f"cat > /dev/null; echo x >> {tmp_path}/log; wc -l < {tmp_path}/log"
+    check = f"sh -c 'test $(wc -l < {tmp_path}/log) = 3'"
+    done = run("--no-journal", "--check", check, "--", "sh", "-c", words, given="do it")
+    assert (done.returncode, done.stdout.strip()) == (0, "3")
+    assert "↑ force-done" in done.stderr
+    assert "✓ attempt 3    recovered" in done.stderr
 
 
 def test_a_command_that_reads_no_input_is_still_retried_and_handed_over() -> None:

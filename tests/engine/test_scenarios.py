@@ -179,6 +179,15 @@ def test_loop_of_eight_is_forced_to_end(world: World) -> None:
     assert "last turn" in script.requests[1].prompt
 
 
+def test_a_last_turn_whose_result_passes_the_check_is_a_recovery(world: World) -> None:
+    """A check decides about the last turn, too: an accepted result is a success, a rejected one stays partial."""
+    outcome = world.recover(Script(loop(8), OVERLOADED, "fixed"), ASK, check=lambda value: value == "fixed")
+    assert (outcome.status, outcome.path, outcome.value, outcome.failed_at) == ("recovered", (5,), "fixed", "")
+    assert Incident.of(outcome.events).status == "recovered"
+    outcome = world.recover(Script(loop(8), "not fixed"), ASK, check=lambda value: value == "fixed")
+    assert (outcome.status, outcome.path, outcome.failure and outcome.failure.kind) == ("partial", (5,), "test_failure")
+
+
 def test_a_retried_last_turn_is_still_partial(world: World) -> None:
     """A blip during the last turn is repeated, and the end is not mistaken for a recovery."""
     outcome = world.recover(Script(loop(8), OVERLOADED, "last words"), ASK)

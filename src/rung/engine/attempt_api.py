@@ -90,6 +90,14 @@ def mark_side_effect() -> None:
         buffer.last_report_at = buffer.side_effect_at = now
 
 
+def report_unread_prompt() -> None:
+    """Report that the running attempt has read nothing of its prompt: it would not read another one either."""
+    run = CURRENT.get()
+    if run is not None:
+        run.prompt_unread = True
+        run.record_report(prompt_unread=True)
+
+
 def report_progress() -> None:
     """Report that the running attempt is at work: it is not stalled, however long it takes."""
     run = CURRENT.get()

@@ -28,7 +28,7 @@ from rung.adapters.system.step_file import STEPS_VARIABLE
 from rung.core.domain.errors import AttemptError, AttemptTimeout
 from rung.core.domain.failures import Phase
 from rung.engine.agent_sessions import sessions_of_attempt
-from rung.engine.attempt_api import progress_reporter
+from rung.engine.attempt_api import progress_reporter, report_unread_prompt
 from rung.engine.process_identity import group_members
 from rung.engine.timeouts.sync_timeout import AttemptInterrupt
 
@@ -106,13 +106,18 @@ class AgentCommand:
             is_agent=command.records_steps,
             env={**os.environ, **variables, **({} if self.steps is None else {STEPS_VARIABLE: self.steps.path})},
         )
+        has_task = has_text and command.prompt is None
         try:
-            return process.result()
+            text = process.result()
         except AttemptError as error:
             evidence = error.evidence
-            if has_text and command.prompt is None and evidence.signal is None and evidence.phase is Phase.CALL:
+            if has_task and evidence.signal is None and evidence.phase is Phase.CALL:
                 error.evidence = evidence._replace(prompt_unread=process.is_input_unread)
             raise
+        else:
+            if has_task and process.is_input_unread:
+                report_unread_prompt()
+            return text
         finally:
             output = process.output_text()  # after its end: all of it has been read
             command.finish()

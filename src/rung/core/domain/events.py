@@ -160,11 +160,12 @@ class AttemptFailed(NamedTuple):
 
 
 class AttemptSucceeded(NamedTuple):
-    """An attempt succeeded."""
+    """An attempt succeeded. `verified`: a check has accepted its result."""
 
     at: float
     seconds: float
     dollars: float
+    verified: bool = False
 
 
 class Hinted(NamedTuple):

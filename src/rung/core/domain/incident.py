@@ -65,6 +65,7 @@ class Incident:
     agent_sessions: Mapping[str, AgentSession] = _EMPTY  # by agent: those that the next attempt can continue
     session_told: bool = False  # the request as it is now has reached the agent's session
     abandoned: tuple[ev.Abandoned, ...] = ()  # approaches that were given up: known-bad paths
+    unread_by: frozenset[str] = frozenset()  # agents whose last attempt read nothing of its prompt
     partial_output: str = ""  # the answer so far: the truncated part and what each resumption added
     resumed_elsewhere: bool = False  # the model handed over to resumes the partial answer
 
@@ -215,6 +216,8 @@ class Incident:
             self._keep_session(failure)
         if self.handover_rungs:
             self._judge_target(failure)
+        if failure.evidence.prompt_unread or self.unread_by:
+            self._note_reading(failure)
         self.failure = failure
         self.failed_request = self.request
         self.failures = (*self.failures, failure)
@@ -223,6 +226,11 @@ class Incident:
             self.dollars = round(self.dollars + event.dollars, DOLLAR_DIGITS)
         if (failure.evidence.output or self.partial_output) and failure.rule != PROCESS_DEATH_RULE:
             self.partial_output = (self.partial_output if self.resuming else "") + failure.evidence.output
+
+    def _note_reading(self, failure: Failure) -> None:
+        """Note whether the agent of the attempt has read its prompt: one that has not cannot be told anything."""
+        agent = frozenset(("" if self.request is None else self.request.agent,))
+        self.unread_by = self.unread_by | agent if failure.evidence.prompt_unread else self.unread_by - agent
 
     def _judge_target(self, failure: Failure) -> None:
         """Reject the model or agent handed over to if it fails for a reason of its own, such as a refused key.
@@ -295,7 +303,7 @@ class Incident:
         if event.dollars:
             self.dollars = round(self.dollars + event.dollars, DOLLAR_DIGITS)
         last = self.active_decision
-        if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE:
+        if isinstance(last, ev.Change) and last.action is Action.FORCE_DONE and not event.verified:
             self.status = ev.Status.PARTIAL
             self.reason = last.reason
         else:

@@ -52,7 +52,7 @@ def describe_skips(skipped: Iterable[Skip], names: Sequence[str]) -> str:
     for rung, reason in skipped:
         if is_notable(reason):
             by_reason.setdefault(reason, []).append(rung_name(rung, names))
-    return "; ".join(f"{' and '.join(rungs)} skipped: {reason}" for reason, rungs in by_reason.items())
+    return "; ".join(f"{', '.join(rungs)} skipped: {reason}" for reason, rungs in by_reason.items())
 
 
 def rung_names(events: Sequence[Event]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rung.core.domain.events import Ask, Change, Decision, Finish, Option, Skip, Status
 from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
-from rung.core.domain.skipped_rungs import describe_skips
+from rung.core.domain.skipped_rungs import describe_skips, is_notable
 from rung.core.recovery.handover import STOP_OPTION, describe_rejected, next_model
 from rung.core.recovery.written_answer import ambiguity_options
 
@@ -32,6 +32,7 @@ def end_of_ladder(
     rung = policy.ladder.rungs[index]
     if rung.action is Action.FORCE_DONE:
         if why_not:
+            skipped = (*skipped, (index, why_not)) if is_notable(why_not) else skipped
             return finish(policy, end_reason(incident, policy, failure, skipped), skipped)
         return Change(index, Action.FORCE_DONE, 0.0, end_reason(incident, policy, failure, skipped), skipped)
     if not incident.terms.attended or why_not:

@@ -93,7 +93,7 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
         return elsewhere
     if rung.max_missing_sections is not None and len(failure.evidence.missing) > rung.max_missing_sections:
         return f"more than {rung.max_missing_sections} sections are missing"
-    if unchangeable := _why_unchangeable(incident, failure, rung):
+    if unchangeable := _why_unchangeable(incident, rung):
         return unchangeable
     if too_expensive := _why_too_expensive(incident, policy, rung):
         return too_expensive
@@ -109,11 +109,17 @@ def why_not_rung(incident: Incident, failure: Failure, policy: Policy, index: in
     return ""
 
 
-def _why_unchangeable(incident: Incident, failure: Failure, rung: Rung) -> str:
+def _why_unchangeable(incident: Incident, rung: Rung) -> str:
     """Return that the attempt cannot be given what the rung changes; empty if it can."""
     if incident.request is None and rung.action not in (Action.ASK, Action.SURFACE):
         return "the call cannot be changed: it was not given as a request"
-    if failure.evidence.prompt_unread and rung.action in INSTRUCTING_ACTIONS:
+    first = incident.first_request  # it gets the instructions, also after a handover
+    if (
+        incident.unread_by
+        and rung.action in INSTRUCTING_ACTIONS
+        and first is not None
+        and first.agent in incident.unread_by
+    ):
         return "the command does not read its input, so no instruction reaches it"
     return ""
 

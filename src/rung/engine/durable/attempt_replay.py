@@ -99,6 +99,7 @@ class DurableRecovery:
         """Add what an attempt of an earlier process reported to the run."""
         for report in self._reports(key):
             self.run.attempt_dollars += report.get("dollars", 0.0)
+            self.run.prompt_unread |= report.get("prompt_unread", False)
             if "step" in report:
                 self.run.append(ev.StepCompleted(self.run.clock.now(), report["step"]))
             if "session" in report:

@@ -134,7 +134,7 @@ def _attempt(run: RecoveryRun) -> Generator[Move, Reply, Failure | None]:
         return None
     from rung.core.classify.classifier import classify
 
-    return run.record_failure(classify(defect, run.clock.now(), local_zone()))
+    return run.record_rejected(classify(defect, run.clock.now(), local_zone()))
 
 
 def _validate(

@@ -137,7 +137,7 @@ class RecoveryRun(RunAttributes):
         """Prepare an attempt and ask the circuit breaker. An open circuit is a failure without an attempt."""
         self.began = now = self.clock.now()
         self.attempt_dollars = 0.0
-        self.has_visible_effects = False
+        self.has_visible_effects = self.prompt_unread = False
         self.reports_since = NO_REPORTS if self.is_async or get_ident() != MAIN_THREAD_ID else EPOCH + monotonic()
         self.attempt_made = True
         self.error = None
@@ -216,6 +216,12 @@ class RecoveryRun(RunAttributes):
             failure = failure._replace(evidence=failure.evidence._replace(side_effects=True))
         return self.record_failure(failure)
 
+    def record_rejected(self, failure: Failure) -> Failure:
+        """Record an attempt whose result the check has rejected."""
+        if self.prompt_unread:
+            failure = failure._replace(evidence=failure.evidence._replace(prompt_unread=True))
+        return self.record_failure(failure)
+
     def record_failure(self, failure: Failure) -> Failure:
         """Record a failed attempt, with the verdict for the circuit breaker."""
         if self.before_failure is not None:
@@ -278,7 +284,7 @@ class RecoveryRun(RunAttributes):
             self.breaker.record(self.permit, self.began, now, _GOOD)
         self.value = self.whole_value(value)
         self.error = None
-        self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars)))
+        self.append(_event(ev.AttemptSucceeded, (now, now - self.began, self.attempt_dollars, self.check is not None)))
         self._propagate()
         if self.incident.attempts > 1 and self.is_logged:
             from rung.engine.loop.recovery_log import log_recovered

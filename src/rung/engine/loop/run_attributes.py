@@ -105,6 +105,7 @@ class RunAttributes:
     reported_dollars: float = 0.0  # dollars that the enclosing calls have received already
     earlier_dollars: float = 0.0  # dollars of earlier processes of this run: the enclosing runs received them then
     has_visible_effects: bool = False  # the running attempt has reported output or a side effect
+    prompt_unread: bool = False  # the running attempt has read nothing of its prompt
     published: int = 0
     pending_append: Any = None  # append that is still being written
     last_append: Any = None  # append of the cancellation, still being written

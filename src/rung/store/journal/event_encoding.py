@@ -35,9 +35,10 @@ def encode(event: Event) -> EncodedEvent:
     The most frequent events are assembled from cached, already redacted parts and numbers.
     """
     if type(event) is AttemptSucceeded:
-        at, seconds, dollars = event
+        at, seconds, dollars, verified = event
         if _are_json_floats(at, seconds, dollars):
-            body = f'{{"v":{VERSION},"name":"{_SUCCEEDED}","at":{at!r},"seconds":{seconds!r},"dollars":{dollars!r}}}'
+            numbers = f'"at":{at!r},"seconds":{seconds!r},"dollars":{dollars!r}'
+            body = f'{{"v":{VERSION},"name":"{_SUCCEEDED}",{numbers},"verified":{_BOOLEANS[verified]}}}'
             return EncodedEvent(event, _SUCCEEDED, body)
     elif type(event) is AttemptFailed:
         encoded = _encode_failure(event.failure)

@@ -14,8 +14,8 @@ MIN_SUCCESSES: Final = 2  # of a rung before it is suggested: one may be chance
 class Remedy(NamedTuple):
     """Rung, prompt and model that were tried directly after a failure.
 
-    It worked when the next attempt succeeded and the incident recovered. A forced last turn does not count, nor does
-    a rung after which a different failure occurred.
+    It worked when the next attempt succeeded and the incident recovered. A forced last turn that no check accepted does
+    not count, nor does a rung after which a different failure occurred.
     """
 
     rung: str

@@ -15,7 +15,7 @@ MAX_INCIDENTS: Final = 5_000  # latest ones that are read
 REFRESH_SECONDS: Final = 300.0  # age from which the counts are read again
 MAX_CACHED: Final = 64  # projects and ladders whose counts are kept
 
-# A try answers the failure of the attempt before it. A forced last turn succeeds without a recovery.
+# A try answers the failure of the attempt before it. A last turn that no check accepted succeeds without a recovery.
 _COUNTS: Final = """
     SELECT model, kind, rung, number, COUNT(*), SUM(succeeded)
       FROM (SELECT i.first_model AS model, a.rung AS rung,

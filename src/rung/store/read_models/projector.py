@@ -177,7 +177,7 @@ class IncidentProjector:
     def _count_effect(
         self, day: int, event: ev.AttemptFailed | ev.AttemptSucceeded, own: float, changes: ReadModelBatch
     ) -> None:
-        """Count whether the attempt resolved the failure before it; a forced last turn never counts as resolving."""
+        """Count whether the attempt resolved the failure before it; a last turn does if a check accepts its result."""
         saved = int(isinstance(event, ev.AttemptSucceeded) and self.incident.status is ev.Status.RECOVERED)
         if self.last_rung and self.first_failure is not None:
             key = (day, self.project, self.first_failure.kind.value, self.last_rung, self.prompt, self.model)
