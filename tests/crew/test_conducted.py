@@ -182,6 +182,28 @@ def test_a_hand_over_keeps_its_order(place: Place) -> None:
     assert order.index("EXITED") < order.index("HANDOFF")
 
 
+@pytest.mark.parametrize(
+    ("how", "code", "reason"),
+    [("stop", 7, "the release is cut"), ("conductor", 7, "stopped by a signal"), ("front", 143, "SIGTERM")],
+)
+def test_a_crew_that_is_stopped_says_who_stopped_it(place: Place, how: str, code: int, reason: str) -> None:
+    """A stop that somebody asked for has its own exit code and sentence, which `crew status` repeats."""
+    place.plan([{"id": "task-01", "command": SLOW}, {"id": "task-02", "depends_on": ["task-01"]}])
+    place.start()
+    place.until_state("task-01", TaskState.WORKING)
+    conductor = read_pid(place.runtime / "pids" / "conductor.pid")
+    assert conductor is not None
+    assert place.front is not None
+    if how == "stop":
+        place.say("crew", "stop", "--why", reason)
+    else:
+        os.kill(conductor.number if how == "conductor" else place.front.pid, signal.SIGTERM)
+    ended, said = place.end()
+    assert ended == code, said
+    assert f"rung: the crew was stopped: {reason}. Run it again to continue it." in said
+    assert json.loads(place.say("crew", "status", "--json").stdout)["stopped"] == reason
+
+
 def test_a_conductor_that_gets_nowhere_is_given_up(place: Place) -> None:
     """After three relaunches without progress, the watchdog gives up."""
     place.plan([{"id": "task-01", "command": SLOW}], poll=0.5)

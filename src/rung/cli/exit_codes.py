@@ -21,4 +21,5 @@ INTERRUPTED: Final = 130
 NO_TASK_AVAILABLE: Final = 3  # rung worker claim
 ALREADY_CONDUCTED: Final = 5  # rung crew run: another process conducts the crew
 CLAIM_BLOCKED: Final = 5  # rung worker claim: another worker has the task
+STOPPED: Final = 7  # rung crew run: somebody stopped the crew, with rung crew stop or by a signal to its conductor
 LEASE_EXPIRED: Final = 6  # rung worker: the task has another worker; rung crew conduct: the crew has another conductor

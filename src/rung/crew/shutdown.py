@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.crew.contract import CONDUCTOR, SHUTDOWN_PREFIX, MessageType, TaskState
+from rung.core.crew.contract import CONDUCTOR, SHUTDOWN_PREFIX, STOPPED_KEY, MessageType, TaskState
 from rung.crew.protocol_files import HANDOFF_FILE, MEMORY_FILE, handoff_text, memory_text
 from rung.crew.worker_supervision import save_partial_work
 
@@ -32,7 +32,10 @@ def shut_down(crew: ConductorContext, reason: str, *, to: TaskState = TaskState.
     )
     own = crew.table.task(CONDUCTOR)
     is_handed_over = own is not None and own.state is TaskState.CONTEXT_RECOVERY  # set in the table by a person
-    crew.table.heartbeat_self(CONDUCTOR, TaskState.CONTEXT_RECOVERY if is_handed_over else to)
+    state = TaskState.CONTEXT_RECOVERY if is_handed_over else to
+    if state is TaskState.EXIT_REQUESTED:
+        crew.table.set_fact(STOPPED_KEY, reason)
+    crew.table.heartbeat_self(CONDUCTOR, state)
 
 
 def _mark_exited(crew: ConductorContext, reason: str) -> None:

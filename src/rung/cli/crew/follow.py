@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from rung.cli.crew.status import format_line, pool_json, shown_note
-from rung.cli.exit_codes import EXIT_CODES
+from rung.cli.exit_codes import EXIT_CODES, STOPPED
 from rung.cli.output import print_json
 from rung.core.domain.events import Status
+from rung.core.text.printable import printable
 from rung.store.crew.table_patience import patiently
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ T = TypeVar("T")
 def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_json: bool) -> None:
     """Print each change until the crew ends; Ctrl-C, SIGTERM and SIGHUP stop the crew gracefully."""
     from rung.cli.run.ending_signals import ending_signals, exit_code_of
-    from rung.core.crew.contract import STOP_KEY
+    from rung.core.crew.contract import STOP_KEY, STOPPED_KEY
     from rung.core.domain.errors import StoreUnavailable
     from rung.crew.watchdog import unfinished_reason
 
@@ -53,6 +54,7 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
             time.sleep(POLL_SECONDS)
         if not live:
             patiently(lambda: _print_changes(table, seen, as_json=as_json))
+        _say_stopped(patiently(lambda: table.get_fact(STOPPED_KEY)))
         sys.exit(exit_code_of(stop))
     if not live:
         patiently(lambda: _print_changes(table, seen, as_json=as_json))
@@ -64,7 +66,17 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
     if bad and unfinished:
         click.echo(f"rung: the crew has not ended: {unfinished}. Run it again: it adopts its workers.", err=True)
         sys.exit(EXIT_CODES[Status.FAILED])
+    stopped = patiently(lambda: table.get_fact(STOPPED_KEY))
+    if bad and stopped:
+        _say_stopped(stopped)
+        sys.exit(STOPPED)
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
+
+
+def _say_stopped(reason: str | None) -> None:
+    """Say why the crew was stopped, if it was."""
+    if reason:
+        click.echo(f"rung: the crew was stopped: {printable(reason)}. Run it again to continue it.", err=True)
 
 
 def _show_board(table: CrewTable, processes: RealProcesses | None) -> None:

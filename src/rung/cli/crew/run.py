@@ -46,8 +46,8 @@ def run(plan: Path, *, database: str | None, detach: bool, standby: bool, as_jso
     One process conducts a crew, wherever it is started: a lease in the crew's database says which.
 
     Exit codes: 0 all tasks complete · 1 the crew has not ended, but nobody conducts it any more · 2 wrong usage ·
-    3 some tasks were given up, with a report each, or stopped · 4 no task was completed · 5 another process conducts
-    the crew · 130 stopped by Ctrl-C.
+    3 some tasks were given up, with a report each · 4 no task was completed · 5 another process conducts the crew ·
+    7 a person stopped the crew (rung crew stop) · 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
     """
     from rung.cli.crew.check import load_plan
     from rung.core.domain.errors import ConductorReplaced
@@ -130,12 +130,12 @@ def _launch(table: CrewTable, at: str, content: dict[str, Any], plan: Path, hold
 
 def _clear_stop(table: CrewTable) -> None:
     """Clear the stop requests of an earlier run, so that this one continues where it stopped."""
-    from rung.core.crew.contract import CONDUCTOR, STOP_KEY, TaskState
+    from rung.core.crew.contract import CONDUCTOR, STOP_KEY, STOPPED_KEY, TaskState
     from rung.core.crew.pool import PoolState
     from rung.crew.dispatch import HALTED_KEY
     from rung.store.crew.operator_commands import wake_pools
 
-    for fact in (HALTED_KEY, STOP_KEY):
+    for fact in (HALTED_KEY, STOP_KEY, STOPPED_KEY):
         table.set_fact(fact, "")
     wake_pools(table, time.time(), only=(PoolState.BLOCKED,))  # a parked pool stays parked
     row = table.task(CONDUCTOR)

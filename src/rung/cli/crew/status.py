@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @json_option
 def status(*, database: str, as_json: bool) -> None:
     """Show the state of the conductor, the watchdog and every unfinished task."""
-    from rung.core.crew.contract import CONDUCTOR, WATCHDOG
+    from rung.core.crew.contract import CONDUCTOR, STOPPED_KEY, WATCHDOG
     from rung.core.crew.pool import describe
     from rung.store.crew.board import closed_pools
 
     with open_crew_table(database) as table:
         rows, counts = table.tasks(), {state.value: number for state, number in table.counts().items() if number}
         own = {name: table.task(name) for name in (CONDUCTOR, WATCHDOG)}
-        facts = {name: table.get_fact(name) or "" for name in ("paused", "halted")}
+        facts = {name: table.get_fact(name) or "" for name in ("paused", "halted", STOPPED_KEY)}
         pools = closed_pools(table)
         lease = table.conductor_lease()
     if as_json:

@@ -21,6 +21,7 @@ SHUTDOWN_PREFIX: Final = "the conductor ended:"  # of the note of a task whose h
 ASKS_PREFIX: Final = "asks:"  # of the note of a task that waits for a person
 ESCALATED: Final = "escalated"  # outcome of a task that was given up for a person
 STOP_KEY: Final = "stop"  # fact of the crew: why its conductor is to stop
+STOPPED_KEY: Final = "stopped"  # fact of the crew: why its conductor has stopped, before its tasks had ended
 HAND_OVER_PREFIX: Final = "hand over: "  # of that reason, if another conductor is to take over
 
 HEARTBEAT_SECONDS: Final = 60.0  # between two heartbeats of a worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, STOP_KEY, WATCHDOG, TaskState
+from rung.core.crew.contract import ASKS_PREFIX, CONDUCTOR, ESCALATED, STOP_KEY, STOPPED_KEY, WATCHDOG, TaskState
 from rung.core.crew.pool import describe
 from rung.core.domain.errors import ConfigError
 from rung.store.crew.rows import COLUMNS, IS_WORKER_SQL, SELECT_TASK, TASK_COLUMNS_SQL, task_from_row
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rung.store.crew.table import CrewTable
 
 MAX_PROCESSES: Final = 50  # of one task
-SHOWN_FACTS: Final = ("paused", "halted", STOP_KEY)
+SHOWN_FACTS: Final = ("paused", "halted", STOP_KEY, STOPPED_KEY)
 _NEEDS_PERSON: Final = (
     f"(state IN ('error', 'needs_review') AND coalesce(note, '') LIKE '{ASKS_PREFIX}%'"
     f" OR state = 'exited' AND coalesce(outcome, '') = '{ESCALATED}')"
