@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import shlex
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -90,3 +93,37 @@ def test_a_worker_that_is_ended_by_a_signal_hands_over(crew: RunningCrew, number
     assert crew.task("task-01").state == "exited"
     (text,) = crew.messages("task-01", MessageType.HANDOFF)
     assert number.name in text
+
+
+@pytest.mark.parametrize("crew", ["sqlite"], indirect=True)
+def test_ctrl_c_in_a_terminal_reaches_the_worker_alone(crew: RunningCrew) -> None:
+    """In a terminal, Ctrl-C is the worker's: the agent is ended by it, and gets no interrupt before the hand-over."""
+    with CrewTable.open(crew.url, create=True) as table:
+        table.add_task(NewTask(task_id="task-01", instruction="do it"))
+    heard = shlex.quote(str(crew.folder / "heard"))
+    agent = f"trap 'echo INT >> {heard}' INT; trap 'echo TERM >> {heard}; exit' TERM; echo up >> {heard}; while :; do sleep 0.1; done"
+    words = [
+        *RUNG,
+        "worker",
+        "run",
+        "--db",
+        crew.url,
+        "--task",
+        "task-01",
+        "--poll-interval",
+        "0.2",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]
+    worker, terminal = pty.fork()
+    if worker == 0:  # pragma: no cover  # the child: replaced at once
+        os.execv(words[0], words)
+    crew.until((crew.folder / "heard").exists, 60.0)
+    os.write(terminal, b"\x03")
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == 130
+    os.close(terminal)
+    assert (crew.folder / "heard").read_text().split() == ["up", "TERM"]
+    assert crew.task("task-01").state == "exited"
+    assert "Ctrl-C" in crew.messages("task-01", MessageType.HANDOFF)[0]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from rung.adapters.system.agent_sessions.agent_sessions import AgentSessions
+from rung.adapters.system.foreground import has_terminal
 from rung.adapters.system.placeholders import fill_placeholders
 from rung.adapters.system.process import RECOVERY_PLACEHOLDER, RunningProcess, run_command
 from rung.core.classify.classifier import classify
@@ -127,11 +128,12 @@ class CommandWorker:
 
             return count
 
-        # The command stays in this process group, so that a signal to the worker's group ends it too.
+        # Under a conductor the command stays in this process group, so that a signal to the worker's group ends it too. In a
+        # terminal it does not: Ctrl-C goes to the whole group, and the worker ends its command before it hands over.
         shows = command.show("output", counted(self.show_output)), command.show("errors", counted(self.show_errors))
         environment = {**os.environ, **variables, **_lease_variables(worker)}
         run = RunningProcess(
-            arguments, prompt, *shows, own_group=False, is_agent=command.records_steps, env=environment
+            arguments, prompt, *shows, own_group=has_terminal(), is_agent=command.records_steps, env=environment
         )
         try:
             last_beat = time.monotonic()
@@ -139,7 +141,7 @@ class CommandWorker:
                 time.sleep(POLL_SECONDS)
                 if time.monotonic() - last_beat >= self.poll:
                     last_beat = time.monotonic()
-                    cpu_seconds = group_cpu_seconds(os.getpgid(0))
+                    cpu_seconds = group_cpu_seconds(os.getpgid(run.process.pid))
                     worker.beat(f"{printed_bytes} bytes of output, {cpu_seconds} s of processor time")
         except BaseException:  # lease lost, or asked to stop
             run.terminate()

@@ -29,6 +29,15 @@ def is_foreground(descriptor: int) -> bool:
         return False
 
 
+def has_terminal() -> bool:
+    """Return whether this process has a terminal, whose Ctrl-C reaches its whole process group in the foreground."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
 def foreground(process: subprocess.Popen[bytes], descriptor: int) -> Iterator[None]:
     """Put the command's process group into the foreground, and this process back into it afterwards."""

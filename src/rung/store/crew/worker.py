@@ -163,7 +163,9 @@ class CrewWorker:
         if isinstance(error, KeyboardInterrupt) and self._was_ended():
             return
         reason = "asked to stop" if isinstance(error, StopRequested) else "left without completing"
-        if error is not None and not isinstance(error, StopRequested):
+        if isinstance(error, KeyboardInterrupt):
+            reason = f"stopped by {error!s}" if str(error) else "stopped by Ctrl-C"
+        elif error is not None and not isinstance(error, StopRequested):
             reason = f"{type(error).__name__}: {error}"
         try:
             self.hand_off(self._handoff(reason).body())
