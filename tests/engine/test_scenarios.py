@@ -816,6 +816,29 @@ def test_an_unknown_price_is_asked_about(world: World) -> None:
     assert "at an unknown cost" in questions[0]
 
 
+def test_a_question_offers_only_what_the_budget_allows(world: World) -> None:
+    """A retry, or a model, whose price exceeds what is left is not offered; if nothing else is left, nobody is asked."""
+    offered: list[list[str]] = []
+
+    def ask(question: ev.Ask, incident: Incident) -> str:
+        offered.append([option.id for option in question.options])
+        return "retry"
+
+    def recover(*models: Any) -> rung.Outcome[Any]:
+        def attempt(request: rung.Request) -> str:
+            rung.report_cost(0.6)
+            raise rung.AttemptError("bad", finding="auth_error")
+
+        policy = rung.policy("model", models=[*models], dollars=1.0)
+        return world.recover(attempt, ASK, policy=policy, ask=ask)
+
+    outcome = recover({"name": "small", "cost": 0.3}, {"name": "large", "cost": 2.0})
+    assert (outcome.attempts, offered) == (2, [["retry", "replan", "stop"]])
+    outcome = recover({"name": "small", "cost": 0.5}, {"name": "large", "cost": 2.0})
+    assert (outcome.attempts, outcome.status, offered) == (1, "failed", [["retry", "replan", "stop"]])
+    assert "small would cost $0.50, more than the remaining budget" in outcome.reason
+
+
 def test_session_remembers(world: World) -> None:
     """A session stays on the model it was handed over to, and its one fallback is used once."""
     session = rung.Session("small")

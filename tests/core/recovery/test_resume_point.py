@@ -71,6 +71,30 @@ def test_where_it_goes_on(events: list[ev.Event], expected: ResumePoint) -> None
     assert find_resume_point([opened(), *events], POLICY, 5.0) == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "costs", "what"),
+    [
+        ("retry", (2.0, 0.1), "small would cost $2.00"),
+        ("replan", (2.0, 0.1), "small would cost $2.00"),
+        ("model:large", (0.1, 2.0), "large would cost $2.00"),
+        ("approve", (0.1, 2.0), "large would cost $2.00"),
+        ("approve", (0.1, 0.2), ""),
+        ("model:large", (2.0, 0.1), ""),
+        ("retry", (0.1, 2.0), ""),
+    ],
+)
+def test_an_answer_does_not_raise_the_budget(answer: str, costs: tuple[float, float], what: str) -> None:
+    """What a person chooses is refused if its known price exceeds what is left, also if the policy changed meanwhile."""
+    small, large = costs
+    policy = make_policy("task", models=[{"name": "small", "cost": small}, {"name": "large", "cost": large}])
+    question = ASK._replace(model="large", estimate=large) if answer == "approve" else ASK
+    start = opened()._replace(dollars=1.0)
+    said = find_resume_point([start, failed(), decided(question), ev.Answered(3.0, answer)], policy, 5.0)
+    assert isinstance(said.decision, ev.Finish) == bool(what)
+    if isinstance(said.decision, ev.Finish):
+        assert said.decision.reason == f"a person chose {answer!r}, but {what}, more than the remaining budget"
+
+
 def test_an_answer_that_was_given_counts() -> None:
     """A question that was answered before the crash is not put again."""
     said = find_resume_point([opened(), failed(), decided(ASK), ev.Answered(3.0, "retry")], POLICY, 5.0)

@@ -36,7 +36,7 @@ from rung.core.recovery.handover import hand_over, is_escalation_due
 from rung.core.recovery.key_switch import may_switch_key, switch_key
 from rung.core.recovery.ladder_end import ENDING_STATUS, end_of_ladder, end_reason, finish, off_reason
 from rung.core.recovery.learned_skips import skip_at
-from rung.core.recovery.limits import exhausted_cap, why_not_affordable
+from rung.core.recovery.limits import exhausted_cap, why_not_affordable, why_not_chosen
 from rung.core.recovery.park import park_until_reopened
 from rung.core.recovery.patience import wait_for_service
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects, repeats_resumption
@@ -156,6 +156,17 @@ def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Deci
     reached = exhausted_cap(incident, policy, now)
     if reached:
         return finish(policy, reached, ())
+    chosen = _chosen(incident, policy, question, answer)
+    too_expensive = "" if chosen is None else why_not_chosen(incident, policy, chosen)
+    if too_expensive:
+        return finish(policy, f"a person chose {answer!r}, but {too_expensive}", ())
+    if chosen is not None or answer == "decline":
+        return chosen
+    return finish(policy, "a person chose to stop", ())
+
+
+def _chosen(incident: Incident, policy: Policy, question: Ask, answer: str) -> Decision | None:
+    """Return the decision for the attempt that an answer asks for; None if it asks for none."""
     if answer == "approve":
         return HandOver(question.rung, question.model, question.agent, question.estimate, "a person approved")
     if answer.startswith("model:"):
@@ -167,11 +178,9 @@ def decision_from_answer(incident: Incident, policy: Policy, now: float) -> Deci
         return Repeat(question.rung, 0.0, "a person chose")
     if answer == "replan":
         return Change(question.rung, Action.REPLAN, 0.0, "a person chose")
-    if answer == "decline":
-        return None
     if is_written_answer(answer):
         return Change(question.rung, Action.RETRY_WITH_CONTEXT, 0.0, "a person answered")
-    return finish(policy, "a person chose to stop", ())
+    return None
 
 
 def _why_kept(incident: Incident, failure: Failure, policy: Policy, index: int, now: float) -> str:

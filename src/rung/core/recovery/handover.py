@@ -10,7 +10,7 @@ from rung.core.domain.events import Ask, Decision, Finish, HandOver, Option, Ski
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS, Kind, is_resumable
 from rung.core.domain.ladder import Action, Rung, RungScope
 from rung.core.policy.policy import Confirm
-from rung.core.recovery.limits import exceeds_budget
+from rung.core.recovery.limits import why_too_expensive
 from rung.core.recovery.replay_safety import UNSAFE_REPLAY, has_visible_effects
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def hand_over(incident: Incident, failure: Failure, policy: Policy, index: int, 
     listed = policy.model(model)
     estimate = listed.cost if listed is not None and listed.cost else None
     price = max(rung.cost, estimate or 0.0)
-    if exceeds_budget(incident, price):
-        skipped.append((index, f"{model or agent} would cost {format_dollars(price)}, more than the remaining budget"))
+    if too_expensive := why_too_expensive(incident, model or agent, price):
+        skipped.append((index, too_expensive))
         return None
     assert incident.request is not None  # noqa: S101  # checked by the caller
     is_unpriced = incident.dollar_cap is not None and estimate is None and model != incident.request.model

@@ -9,6 +9,7 @@ from rung.core.domain.failures import Kind
 from rung.core.domain.ladder import Action
 from rung.core.domain.skipped_rungs import describe_skips, is_notable
 from rung.core.recovery.handover import STOP_OPTION, describe_rejected, next_model
+from rung.core.recovery.limits import why_not_affordable, why_too_expensive
 from rung.core.recovery.written_answer import ambiguity_options
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rung.core.domain.failures import Failure
     from rung.core.domain.incident import Incident
+    from rung.core.domain.ladder import Rung
     from rung.core.policy.policy import Policy
 
 ENDING_STATUS: Final[Mapping[Action, Status]] = {
@@ -37,15 +39,28 @@ def end_of_ladder(
         return Change(index, Action.FORCE_DONE, 0.0, end_reason(incident, policy, failure, skipped), skipped)
     if not incident.terms.attended or why_not:
         return finish(policy, end_reason(incident, policy, failure, skipped), skipped)
+    too_expensive = why_not_affordable(incident, policy, incident.request)
+    other = _other_model(incident, failure, policy, rung)
+    if too_expensive:
+        skipped = (*skipped, (index, too_expensive))
+        if not other:
+            return finish(policy, end_reason(incident, policy, failure, skipped), skipped)
     question = f"{_attempted(incident, policy)}{_as_sentence(failure.headline())} What should be done?"
     if failure.kind is Kind.STRATEGIC_AMBIGUITY and incident.request is not None:
         return Ask(index, question, ambiguity_options(failure), None, "", "", failure.kind, skipped)
-    options = [Option("retry", "Retry unchanged"), STOP_OPTION]
-    if incident.request is not None:
-        model = next_model(incident, failure, policy, rung)
-        other = Option("replan", "Try another approach")
-        options.insert(1, other if model is None else Option(f"model:{model}", f"Try with {model}"))
-    return Ask(index, question, tuple(options), None, "", "", failure.kind, skipped)
+    options = [] if too_expensive else [Option("retry", "Retry unchanged")]
+    if other:
+        options.append(Option(f"model:{other}", f"Try with {other}"))
+    elif incident.request is not None:
+        options.append(Option("replan", "Try another approach"))
+    return Ask(index, question, (*options, STOP_OPTION), None, "", "", failure.kind, skipped)
+
+
+def _other_model(incident: Incident, failure: Failure, policy: Policy, rung: Rung) -> str:
+    """Return the model that a person may choose instead; empty if none is left, or it costs more than is left."""
+    name = None if incident.request is None else next_model(incident, failure, policy, rung)
+    model = None if name is None else policy.model(name)
+    return "" if model is None or why_too_expensive(incident, model.name, model.cost or 0.0) else model.name
 
 
 def _as_sentence(text: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.domain.dollars import format_dollars
+from rung.core.domain.events import HandOver
 
 if TYPE_CHECKING:
+    from rung.core.domain.events import Decision
     from rung.core.domain.incident import Incident
     from rung.core.domain.ladder import Rung
     from rung.core.domain.request import Request
@@ -36,9 +38,22 @@ def exceeds_budget(incident: Incident, price: float) -> bool:
 def why_not_affordable(incident: Incident, policy: Policy, request: Request | None) -> str:
     """Return that an attempt on the request's model costs more than is left; empty if it does not, or no price is known."""
     model = None if request is None else policy.model(request.model)
-    if model is None or not model.cost or not exceeds_budget(incident, model.cost):
+    return "" if model is None else why_too_expensive(incident, model.name, model.cost or 0.0)
+
+
+def why_too_expensive(incident: Incident, name: str, price: float) -> str:
+    """Return that an attempt of this price costs more than is left; empty if it does not, or the price is unknown (0)."""
+    if not price or not exceeds_budget(incident, price):
         return ""
-    return f"{model.name} would cost {format_dollars(model.cost)}, more than the remaining budget"
+    return f"{name} would cost {format_dollars(price)}, more than the remaining budget"
+
+
+def why_not_chosen(incident: Incident, policy: Policy, decision: Decision) -> str:
+    """Return that what a person has chosen costs more than is left: an answer does not raise the budget."""
+    if isinstance(decision, HandOver):
+        price = max(policy.ladder.rungs[decision.rung].cost, decision.estimate or 0.0)
+        return why_too_expensive(incident, decision.model or decision.agent, price)
+    return why_not_affordable(incident, policy, incident.request)
 
 
 def seconds_left(incident: Incident, policy: Policy, now: float) -> float | None:
