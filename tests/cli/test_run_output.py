@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rung.cli.output import json_text
+from rung.core.text.printable import printable
 from tests.cli.test_run import run, script
 
 if TYPE_CHECKING:
@@ -26,6 +28,30 @@ def test_a_failed_run_keeps_its_output_and_steps() -> None:
     contract = json.loads(done.stdout)
     assert (done.returncode, contract["output"]) == (3, "half of it\n")
     assert contract["completedSteps"] == ["built the parser", "tested it"]
+
+
+@pytest.mark.parametrize("words", [("--json",), ("--buffer",)])
+def test_a_contract_has_the_letters_of_every_language(words: tuple[str, ...]) -> None:
+    """JSON on standard output is UTF-8 as it is; where the stream cannot encode it, it is escaped."""
+    text = "Straße 東京"
+    agent = ("--", "sh", "-c", f"echo '{text}: x' >&2; exit 1")
+    environment = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    for encoding in ("utf-8", "latin-1"):
+        done = subprocess.run(
+            [*RUN, "--max-attempts", "1", *words, *agent],
+            env=environment | {"PYTHONIOENCODING": encoding}, capture_output=True, check=False,
+        )  # fmt: skip
+        shown = done.stdout.decode(encoding)
+        last = shown.splitlines()[-1] if words == ("--json",) else shown
+        assert text in json.loads(last)["failureReason"]
+        assert (text in shown) == (encoding == "utf-8")
+
+
+def test_json_loses_no_character_on_its_way_to_the_terminal() -> None:
+    """A value with a control sequence is escaped, because the streams of all commands remove what controls a terminal."""
+    value = {"error": "\x9b31m \u202e ü"}
+    text = json_text(value)
+    assert json.loads(printable(text)) == value
 
 
 @pytest.mark.parametrize("option", ["--json", "--buffer"])

@@ -79,12 +79,11 @@ class JsonLines:
 
 def print_json_line(value: object) -> None:
     """Print a line of progress on standard output. Raises OutputClosed, which stops the run, if nobody reads it."""
-    import json
-
     from rung.adapters.system.command_output import OutputClosed
+    from rung.cli.output import json_text
 
     try:
-        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.write(json_text(value) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise OutputClosed from None

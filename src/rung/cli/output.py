@@ -23,11 +23,22 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_json(value: object) -> None:
     """Print one JSON document: indented on a terminal, on one line otherwise."""
+    import sys
+
+    click.echo(json_text(value, indent=2 if sys.stdout.isatty() else None))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Return a JSON document with the letters of every language, unless standard output cannot have them unchanged."""
     import json
     import sys
 
-    indent = 2 if sys.stdout.isatty() else None
-    click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # another locale, or bytes of a command that are no text
+        return json.dumps(value, indent=indent)
+    return text if printable(text) == text else json.dumps(value, indent=indent)  # the streams remove control sequences
 
 
 def format_seconds(amount: float | None) -> str:

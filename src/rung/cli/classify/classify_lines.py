@@ -6,6 +6,7 @@ import json
 import sys
 from typing import IO, Any, Final
 
+from rung.cli.output import json_text
 from rung.cli.usage import UsageError
 from rung.core.classify.classifier import classify
 from rung.core.classify.error_types import failure_type
@@ -30,9 +31,7 @@ def classify_lines(path: str | None) -> None:
 def _classify_stream(lines: IO[bytes], source: str) -> None:
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            sys.stdout.write(
-                json.dumps(_classify_row(_parse_line(line, f"{source}, line {number}")), ensure_ascii=False) + "\n"
-            )
+            sys.stdout.write(json_text(_classify_row(_parse_line(line, f"{source}, line {number}"))) + "\n")
             sys.stdout.flush()  # the sender may wait for this answer before it sends the next line
 
 

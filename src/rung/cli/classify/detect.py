@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from rung.cli.command_group import CommandGroup
 from rung.cli.help_text import epilogue
 from rung.cli.journal.option import existing_journal, journal_option, project_option
 from rung.cli.numbers import SECONDS
+from rung.cli.output import json_text
 from rung.cli.usage import UsageError
 from rung.detectors.loop_settings import LoopSettings
 from rung.detectors.session_monitor import SessionMonitor
@@ -118,7 +118,7 @@ def stalls(journal_at: str | None, project: str | None, *, silence: float, facto
         found = found_in(journal, time.time(), thresholds, project)
     for row, finding in found:
         line = {"incident": row.id, "project": row.project, "rule": finding.rule, "text": finding.text}
-        click.echo(json.dumps(line) if as_json else f"{finding.rule}: {finding.text}")
+        click.echo(json_text(line) if as_json else f"{finding.rule}: {finding.text}")
     sys.exit(1 if found else 0)
 
 
@@ -148,5 +148,5 @@ def output(file: str | None, *, expect_json: bool, sections: tuple[str, ...], ev
     answer: dict[str, Any] = {"ok": found is None}
     if found is not None:
         answer |= {"rule": found.rule, "kind": found.kind.value, "text": found.text, "missing": list(found.missing)}
-    click.echo(json.dumps(answer, ensure_ascii=False))
+    click.echo(json_text(answer))
     sys.exit(0 if found is None else 1)

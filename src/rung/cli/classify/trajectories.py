@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from rung.cli.output import json_text
 from rung.cli.usage import UsageError
 from rung.core.domain.errors import ConfigError
 from rung.detectors.step import step_from
@@ -41,7 +42,7 @@ def _answer_stream(lines: IO[bytes], source: str, answer: Answer) -> None:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             where = f"{source}, line {number}"
-            sys.stdout.write(json.dumps(answer(_row(line, where), where), ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(answer(_row(line, where), where)) + "\n")
             sys.stdout.flush()  # the sender may wait for this answer before it sends the next line
 
 

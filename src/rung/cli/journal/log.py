@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ import click
 from rung.cli.complete_names import complete_kind
 from rung.cli.help_text import epilogue
 from rung.cli.journal.option import existing_journal, journal_option, project_option
-from rung.cli.output import json_option
+from rung.cli.output import json_option, json_text
 from rung.core.text.units import format_time
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _json_line(entry: LoggedEvent) -> None:
     from rung.store.read_models.event_body import shown_event
 
     place = {"seq": entry.seq, "incident": entry.incident, "n": entry.n}
-    click.echo(json.dumps(place | shown_event(entry.body), ensure_ascii=False))
+    click.echo(json_text(place | shown_event(entry.body)))
 
 
 def _line_printer(journal: Journal) -> Callable[[LoggedEvent], None]:

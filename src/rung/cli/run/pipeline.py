@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from rung.cli.command_group import CommandGroup
 from rung.cli.exit_codes import EXIT_CODES, TRY_LATER
 from rung.cli.help_text import epilogue
-from rung.cli.output import json_option, print_json
+from rung.cli.output import json_option, json_text, print_json
 from rung.cli.run.park_options import park_options
 
 if TYPE_CHECKING:
@@ -304,14 +303,14 @@ def _listener(policy: Policy, *, as_json: bool) -> Any:
 
 def _print_line(subject: str, rest: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": subject, "text": rest}))
+        click.echo(json_text({"name": subject, "text": rest}))
     else:
         click.echo(f"{click.style(subject, bold=True)}  {rest}", err=True)
 
 
 def _print_result(result: PipelineResult, run_id: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"name": "outcome", "run": run_id, **result.to_dict()}))
+        click.echo(json_text({"name": "outcome", "run": run_id, **result.to_dict()}))
         return
     for stage in result.pipeline.stages:
         click.echo(f"{stage.id}  {result.signal_line(stage.id)}")

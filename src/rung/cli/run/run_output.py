@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.system.command_output import OutputClosed, OutputText, ShownOutput
+from rung.cli.output import json_text
 from rung.core.classify.evidence import clip
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RunOutput:
         try:
             if self._as_json:
                 contract = {"name": "outcome", **self._contract(outcome), "output": self._output_of(outcome)}
-                sys.stdout.write(json.dumps(contract) + "\n")
+                sys.stdout.write(json_text(contract) + "\n")
             elif not outcome.ok:
                 self._print_contract(outcome)
             elif not self._streams:
@@ -55,18 +55,18 @@ class RunOutput:
         except BrokenPipeError:
             discard_output()
             if not outcome.ok:
-                sys.stderr.write(json.dumps(self._contract(outcome)) + "\n")
+                sys.stderr.write(json_text(self._contract(outcome)) + "\n")
             raise OutputClosed from None
 
     def _print_contract(self, outcome: Outcome[str]) -> None:
         """Print the contract as one document; after streamed output, as one line of its own."""
         if not self._streams:
             contract = {**self._contract(outcome), "output": self._output_of(outcome)}
-            sys.stdout.write(_readable_json(contract, indent=2) + "\n")
+            sys.stdout.write(json_text(contract, indent=2) + "\n")
             return
         separator = "" if self._shown.is_at_line_start else "\n"
         indent = 2 if sys.stdout.isatty() else None
-        sys.stdout.write(separator + _readable_json(self._contract(outcome), indent) + "\n")
+        sys.stdout.write(separator + json_text(self._contract(outcome), indent) + "\n")
 
     def _contract(self, outcome: Outcome[str]) -> dict[str, Any]:
         """Return the contract with the further fields; its level records give the same recommendation."""
@@ -81,16 +81,6 @@ class RunOutput:
         if outcome.value is not None:
             return str(outcome.value)
         return clip(self._last, MAX_OUTPUT_CHARACTERS) or None
-
-
-def _readable_json(value: object, indent: int | None) -> str:
-    """Return a JSON document with the letters of every language, unless standard output cannot have them."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    try:
-        text.encode(sys.stdout.encoding)
-    except UnicodeEncodeError:  # another locale, or bytes of the command that are no text
-        return json.dumps(value, indent=indent)
-    return text
 
 
 def discard_output() -> None:
