@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from rung.cli.group import root
 from rung.core.domain.request import Request
+from rung.engine.durable import recovery as durable
 from rung.engine.recover import recover_sync
+from rung.engine.session import Session
 from rung.store import open_journal
 from rung.testing import Script
 
@@ -48,6 +50,8 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("RUNG_JOURNAL", str(path))
     with open_journal(path) as opened:
         recover_sync(Script("fine"), Request(prompt="x"), journal=opened)
+        request, session = Request(prompt="x"), Session(id="mine")
+        durable.recover_sync(lambda _: "fine", request, journal=opened, run_id="ended", session=session)
     return str(path)
 
 
@@ -56,6 +60,8 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     [
         (("show", "nope"), "there is no incident 'nope'; give an id or a prefix of it (`rung log` prints the ids)"),
         (("resume", "nope"), "there is no open run 'nope' (see `rung resume --list`)"),
+        (("resume", "ended"), "run 'ended' has ended: rung show ended"),
+        (("retry", "ended"), "there is no session 'ended'; the incident of this id belongs to session 'mine'"),
         (("resume", "--due", "x"), "--due cannot be combined with RUN"),
         (("token", "revoke", "ann"), "there is no token of 'ann' (see `rung token list`)"),
         (("fleet", "drain"), "give one executor, or --all, or --host HOST, and only one of them"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from importlib import import_module
@@ -80,7 +81,7 @@ def command(
     with existing_journal(journal_at) as store:
         open_runs = [open_run for open_run in store.runs.open_runs() if run is None or open_run.id == run]
         if run is not None and not open_runs:
-            raise UsageError(f"there is no open run {run!r} (see `rung resume --list`)")
+            raise _not_open(store, run)
         if run is not None:
             _begin(store, run, model or "", wake=wake, takes_up=takes_up, idempotent=idempotent)
         call = load_parked_call(store, run) if run is not None and takes_up and not open_runs[0].owned else None
@@ -98,6 +99,13 @@ def command(
         click.echo("No open runs.")
     if any(row["state"] == "failed" for row in rows):
         sys.exit(1)
+
+
+def _not_open(store: Journal, run: str) -> UsageError:
+    """Return the error about a run that is not open: it has ended, or does not exist."""
+    if store.runs.result_of(run) is not None:
+        return UsageError(f"run {run!r} has ended: rung show {shlex.quote(run)}")
+    return UsageError(f"there is no open run {run!r} (see `rung resume --list`)")
 
 
 def _begin(store: Journal, run: str, model: str, *, wake: bool, takes_up: bool, idempotent: bool) -> None:

@@ -57,7 +57,7 @@ def _by_journal(session: str, to_model: str, options: dict[str, Any]) -> dict[st
     from rung.cli.audit import account
     from rung.cli.retry.local_actions import local_actions
 
-    with local_actions(options["journal_at"]) as actions:
+    with local_actions(options["journal_at"], session) as actions:
         planned = actions.escalations.plan(session, to_model)
         found = planned.quote.fields()
         _ask(session, found, options)

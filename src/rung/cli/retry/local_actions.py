@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from rung.cli.journal.option import existing_journal
-from rung.cli.retry.option import USAGE_STATUSES, refuse
+from rung.cli.retry.option import NOT_FOUND, USAGE_STATUSES, refuse
 from rung.cli.run.recorded_command import ForegroundCommand
 from rung.cli.usage import UsageError
+from rung.core.domain.incident import Incident
 from rung.service.api_problem import ApiProblem
 from rung.service.escalation import ManualEscalations
 from rung.service.manual_retry import ManualRetries
@@ -30,8 +31,8 @@ class LocalActions(NamedTuple):
 
 
 @contextmanager
-def local_actions(journal_at: str | None) -> Iterator[LocalActions]:
-    """Open a journal to act on it; what is refused becomes one line and an exit code."""
+def local_actions(journal_at: str | None, session: str) -> Iterator[LocalActions]:
+    """Open a journal to act on a session of it; what is refused becomes one line and an exit code."""
     from rung.adapters.system.provider_client import from_environment
     from rung.cli.serve.service import spending_of
     from rung.wiring.policies import PolicyStore, file_book
@@ -46,5 +47,11 @@ def local_actions(journal_at: str | None) -> Iterator[LocalActions]:
             yield LocalActions(journal, retries, escalations, command)
         except ApiProblem as problem:
             if problem.status in USAGE_STATUSES:
-                raise UsageError(problem.detail) from None
+                raise UsageError(problem.detail + _incident_hint(journal, session, problem)) from None
             refuse(problem.detail, problem.field)
+
+
+def _incident_hint(journal: Journal, session: str, problem: ApiProblem) -> str:
+    """Return the session of an incident whose id was given in place of one; empty if it is no incident's."""
+    found = Incident.of(journal.events(session)).terms.session if problem.status == NOT_FOUND else ""
+    return f"; the incident of this id belongs to session {found!r}" if found else ""

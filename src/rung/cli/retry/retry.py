@@ -91,7 +91,7 @@ def _by_journal(session: str, choice: RetryChoice, options: dict[str, Any]) -> i
     from rung.service.incident_status import order_note
     from rung.wiring.journals import absolute_path
 
-    with local_actions(options["journal_at"]) as actions:
+    with local_actions(options["journal_at"], session) as actions:
         planned = actions.retries.plan(session, choice, account())
         is_open = planned.incident.status is None
         if not is_open:
