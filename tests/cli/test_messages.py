@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -53,6 +54,19 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         request, session = Request(prompt="x"), Session(id="mine")
         durable.recover_sync(lambda _: "fine", request, journal=opened, run_id="ended", session=session)
     return str(path)
+
+
+@pytest.mark.parametrize("words", [("log",), ("log", "--json"), ("show", "ended"), ("ladder", "show", "task")])
+def test_a_reader_that_has_gone_ends_a_command_quietly(words: tuple[str, ...], journal: str) -> None:
+    """`| head` ends every command with exit code 141, as it does under a shell, and says nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "rung", *words], stdout=writer, stderr=subprocess.PIPE, check=False,
+        env={**os.environ, "RUNG_JOURNAL": journal},
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,12 @@ class Commands(LazyGroup):
 
             raise (UsageError if isinstance(error, StoreError) else CommandFailed)(str(error)) from None
         except OSError as error:
-            if error.errno == EPIPE:
-                raise  # click ends quietly
+            if error.errno == EPIPE:  # nobody reads standard output any more: `| head`
+                from rung.adapters.system.command_output import OutputClosed
+                from rung.cli.run.run_output import discard_output
+
+                discard_output()
+                ctx.exit(OutputClosed.exit_code)
             where = f"{error.filename}: " if error.filename else ""
             wrong = isinstance(error, WRONG_PATHS) or error.errno == ENAMETOOLONG
             raise (UsageError if wrong else CommandFailed)(f"{where}{error.strerror or error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from errno import EPIPE
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -55,6 +56,10 @@ def console(*, stderr: bool = False, max_width: int | None = MAX_WIDTH) -> Any:
         def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
             for text, style, control in super().render(*arguments, **options):
                 yield Segment(text if control else printable(text), style, control)
+
+        def on_broken_pipe(self) -> None:
+            """Let the caller end: Rich would end with exit code 1."""
+            raise BrokenPipeError(EPIPE, "nobody reads the output")
 
     stream = sys.stderr if stderr else sys.stdout
     screen = PrintableConsole(
