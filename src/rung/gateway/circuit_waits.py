@@ -1,8 +1,9 @@
 """Calls that wait for a failing upstream share the probes of its circuit.
 
 A circuit is an upstream, a model and a credential. A call that has used its retries, while no other call succeeded,
-opens the circuit. One of the waiting calls is the probe when it is due; the pause doubles while probes fail. When one
-succeeds, the others go on, spread by the times at which they poll. Runs on one event loop.
+opens the circuit. One of the waiting calls is the probe when it is due. A probe that fails says when the next one is due:
+when its call, alone, would ask again. When one succeeds, the others go on, spread by the times at which they poll. Runs on
+one event loop.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class CircuitWaits:
         Return True, too, when its patience is over.
         """
         key, now = waiting.key, self._now()
-        self._breakers.get(key).open_if_failing(waiting.since, now, max(0.0, waiting.due - now))
+        breaker, pause = self._breakers.get(key), max(0.0, waiting.due - now)
+        breaker.open_if_failing(waiting.since, now, pause)
+        if waiting.has_probed:
+            breaker.postpone_probe(now, pause)
         ends = min(now + seconds, waiting.until)
         self._waiting[key] += 1
         try:

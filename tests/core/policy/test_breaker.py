@@ -469,6 +469,19 @@ def test_a_call_out_of_retries_opens_the_circuit_of_a_full_outage() -> None:
     assert state(off) is CircuitState.CLOSED
 
 
+def test_a_probe_is_postponed_and_never_moved_forward() -> None:
+    """A failed call that knows when to ask again postpones the probe of an open circuit, and does not open a closed one."""
+    breaker = opened(Breaker(SMALL), 0.0)
+    pause = breaker.seconds_until_probe(0.0)
+    breaker.postpone_probe(0.0, pause / 2)
+    assert breaker.seconds_until_probe(0.0) == pause
+    breaker.postpone_probe(0.0, 3 * pause)
+    assert breaker.seconds_until_probe(0.0) == 3 * pause
+    closed = Breaker(SMALL)
+    closed.postpone_probe(0.0, 60.0)
+    assert state(closed) is CircuitState.CLOSED
+
+
 @pytest.mark.parametrize("key", ["slow", "max_pause"])
 def test_optional_seconds_are_positive(key: str) -> None:
     """A value that is not more than 0 is refused with its key."""

@@ -53,7 +53,7 @@ class BreakerSettings:
         minimum: Fewest calls in the window. Default: 100, so that a burst of quick failures among slow successes does not
             open it.
         window: Seconds that are looked at. Default: 60.
-        pause: Seconds that the circuit stays open; then one probe is admitted. Default: 30.
+        pause: Seconds that the circuit stays open; then one probe is admitted. Default: 10.
         probe: Seconds after which a probe without a result is replaced by the next one. Default: 60.
         slow: Seconds from which on a call counts as failed; None: never. Default: None.
         enabled: Whether the circuit ever opens. Default: True.
@@ -66,7 +66,7 @@ class BreakerSettings:
     rate: float = 0.5
     minimum: int = 100
     window: float = 60.0
-    pause: float = 30.0
+    pause: float = 10.0
     probe: float = 60.0
     slow: float | None = None
     enabled: bool = True
@@ -164,6 +164,12 @@ class Breaker:
             has_success = self.closed_at >= since or any(at >= since for at in tuple(self.calls))
             if self.circuit is _CLOSED and self.settings.enabled and not has_success:
                 self._open(now, pause)
+
+    def postpone_probe(self, now: float, seconds: float) -> None:
+        """Admit no probe for at least so many seconds, if the circuit is open: a failed call knows when to ask again."""
+        with self._lock:
+            if self.circuit is CircuitState.OPEN:
+                self.reopens_at = max(self.reopens_at, now + seconds)
 
     def close(self, now: float) -> None:
         """Close the circuit after a call that succeeded without its permit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rung.core.domain.failures import PROVIDER_KINDS, Kind, Phase, is_passing
+from rung.core.domain.failures import CIRCUIT_OPEN, PROVIDER_KINDS, Kind, Phase, is_passing
 from rung.core.policy.breaker import CallVerdict
 
 if TYPE_CHECKING:
@@ -37,3 +37,8 @@ def opens_circuit(failures: Iterable[Failure]) -> bool:
         is_passing(failure) and failure.kind is not Kind.TIMEOUT and not failure.evidence.spare_keys
         for failure in failures
     )
+
+
+def announced_wait(failure: Failure) -> float | None:
+    """Return how long the service asks to wait. The hint of an open circuit is Rung's own: a probe may close it earlier."""
+    return None if failure.evidence.code == CIRCUIT_OPEN else failure.retry_after

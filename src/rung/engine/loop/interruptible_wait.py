@@ -38,7 +38,10 @@ def _wait_for_service(
 ) -> Generator[Move, Reply, bool]:
     """Wait for a failing service together with other calls, or until an operator intervenes."""
     now = run.clock.now()
-    waiting = ServiceWait(run.select_breaker(), now, now + seconds, until, run.incident.opened_at)
+    probed = run.breaker if run.permit is not None and run.permit.probe and run.attempt_made else None
+    key = run.select_breaker()
+    has_probed = probed is not None and probed is run.breaker
+    waiting = ServiceWait(key, now, now + seconds, until, run.incident.opened_at, has_probed)
     while True:
         closes = yield from take_intervention(run)
         if closes is not None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rung.core.classify.failure_cache import classify_cached
 from rung.core.domain import events as ev
 from rung.core.domain.errors import AttemptTimeout, CircuitOpenError
+from rung.core.domain.failures import is_passing
 from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
-from rung.core.recovery.circuit import breaker_verdict
+from rung.core.recovery.circuit import announced_wait, breaker_verdict
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.journal_consultation import consult_journal
@@ -229,6 +230,9 @@ class RecoveryRun(RunAttributes):
         now = self.clock.now()
         if self.breaker is not None and self.attempt_made:
             self.breaker.record(self.permit, self.began, now, breaker_verdict(failure))
+            announced = None if self.permit is None else announced_wait(failure)
+            if announced is not None and is_passing(failure):
+                self.breaker.postpone_probe(now, min(announced, self.policy.retry_after_cap))
         budget = self.retry_budget
         room = budget is None or budget.affords(now)
         self.append(

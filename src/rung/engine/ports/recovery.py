@@ -33,6 +33,7 @@ class ServiceWait(NamedTuple):
     due: float  # when the call, alone, would make its next attempt
     until: float  # end of its patience
     since: float  # when its incident began
+    has_probed: bool = False  # whether the call's last attempt was the probe of the circuit, which failed
 
 
 class ServiceWaits(Protocol):
