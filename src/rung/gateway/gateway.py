@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 # Short pauses: traffic through a gateway is steady, so a probe request is always available. Calls that wait lengthen them.
-BREAKER_SETTINGS: Final = BreakerSettings(rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=8.0)
+BREAKER_SETTINGS: Final = BreakerSettings(
+    rate=0.75, minimum=30, window=20.0, pause=3.0, probe=60.0, max_pause=8.0, at_handover=True
+)
 _BACKGROUND_INTERVAL_SECONDS: Final = 1.0
 _LAST_LOOKUP_SECONDS: Final = 10.0  # that a gateway which stops waits for the prices of its last calls
 MAX_CIRCUITS: Final = 5_000  # clients choose the names of models and credentials

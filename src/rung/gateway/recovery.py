@@ -37,7 +37,7 @@ from rung.gateway.spending.paid_attempts import (
     settle_usage,
 )
 from rung.gateway.upstream.table import AT_OWN_PROVIDER
-from rung.gateway.way_back import may_return, note_success, route_of, try_own_model
+from rung.gateway.way_back import begins_probe, is_away, may_return, note_success, route_of, try_own_model
 from rung.wires.anthropic_threads import THREAD_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -73,17 +73,11 @@ async def handle(gateway: Gateway, proxied: ProxiedCall) -> None:
     if result is not None and result.evidence is not None:
         first = FirstAttempt(now, now, error=AttemptError.of(result.evidence))
     elif not nudge:
-        if session is None or session.model == inbound.model:
+        if session is None or not is_away(gateway, inbound, session):
             breaker = gateway.breakers.get(route_of(gateway, inbound))
             make = partial(paid_attempt, gateway, proxied, proxied.original)
             first = await attempt_first(make, breaker, gateway.retry_budget, gateway.clock)
-        elif (
-            not pinned
-            and gateway.sessions.has_left(inbound)
-            and may_return(gateway, inbound, session)
-            and gateway.fleet.may_probe(route_of(gateway, inbound))
-            and gateway.route_probe.begin(route_of(gateway, inbound))
-        ):
+        elif not pinned and begins_probe(gateway, inbound, session):
             first = await try_own_model(gateway, proxied)
             if first is not None:  # the session is back, also if this request failed
                 gateway.sessions.forget(inbound)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from rung.core.classify.classifier import classify
 from rung.core.domain.failures import INFRASTRUCTURE_KINDS
-from rung.core.policy.breaker import CallVerdict, Permit
+from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
 from rung.core.policy.call_costs import returns_at_once
-from rung.core.recovery.circuit import breaker_verdict, opens_circuit
+from rung.core.recovery.circuit import breaker_verdict
 from rung.engine.first_attempt import FirstAttempt
 from rung.gateway.spending.paid_attempts import paid_attempt
 
@@ -38,6 +38,23 @@ def may_return(gateway: Gateway, inbound: InboundRequest, session: Session) -> b
     return returns_at_once(ledger.averages.of(inbound.session), own, fallback)
 
 
+def is_away(gateway: Gateway, inbound: InboundRequest, session: Session) -> bool:
+    """Return whether a session stays on another model, or on another upstream because of an outage."""
+    return session.model != inbound.model or gateway.sessions.has_left(inbound)
+
+
+def begins_probe(gateway: Gateway, inbound: InboundRequest, session: Session) -> bool:
+    """Return whether a request of a session that is away is to try the route it left, as the only one now."""
+    route = route_of(gateway, inbound)
+    return (
+        gateway.sessions.has_left(inbound)
+        and may_return(gateway, inbound, session)
+        and gateway.fleet.may_probe(route)
+        and not gateway.breakers.get(route).is_probed(gateway.clock.now())
+        and gateway.route_probe.begin(route)
+    )
+
+
 async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt | None:
     """Make the first attempt on the model that the session left, as the probe of its route.
 
@@ -45,8 +62,10 @@ async def try_own_model(gateway: Gateway, proxied: ProxiedCall) -> FirstAttempt 
     """
     route = route_of(gateway, proxied.inbound)
     breaker, began = gateway.breakers.get(route), gateway.clock.now()
+    if breaker.circuit is CircuitState.OPEN:
+        breaker.hold_open(began, 0.0)  # the route has a schedule of its own
     answer = breaker.admit(began)
-    permit = answer if isinstance(answer, Permit) else None  # the route has a schedule of its own
+    permit = answer if isinstance(answer, Permit) else None
     try:
         value = await paid_attempt(gateway, proxied, proxied.original)
     except asyncio.CancelledError:
@@ -85,18 +104,13 @@ def _after_failure(
 
 def note_success(gateway: Gateway, inbound: InboundRequest, session: Session, incident: Incident) -> None:
     """After a successful recovery: note whether the own model served it, or was left because of an outage."""
-    if incident.request is not None and incident.request.model == inbound.model:
-        gateway.route_probe.mark_healthy(route_of(gateway, inbound))
+    route, request = route_of(gateway, inbound), incident.request
+    if request is not None and gateway.breaker_key(inbound, request.model, request.agent) == route:
+        gateway.route_probe.mark_healthy(route)
     elif any(each.kind in INFRASTRUCTURE_KINDS for each in incident.failures):
-        _leave_route(gateway, route_of(gateway, inbound), incident)
-        if session.model != inbound.model:
+        gateway.circuit_waits.record_rescue(route)  # calls that wait for the route can follow
+        first = incident.first_request
+        stays = first is not None and session.first_request(first) is not first
+        if stays or session.model != inbound.model:
             gateway.sessions.mark_left(inbound)
-            gateway.route_probe.mark_failed(route_of(gateway, inbound))
-
-
-def _leave_route(gateway: Gateway, route: str, incident: Incident) -> None:
-    """Let other calls follow a call that was handed over: those that wait, and new ones if nobody succeeds on its route."""
-    gateway.circuit_waits.record_rescue(route)
-    if opens_circuit(incident.failures):
-        breaker = gateway.breakers.get(route)
-        breaker.open_if_failing(incident.opened_at, gateway.clock.now(), breaker.pause)
+            gateway.route_probe.mark_failed(route)

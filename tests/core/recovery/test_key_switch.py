@@ -14,7 +14,7 @@ from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
 from rung.core.policy.breaker import CallVerdict
 from rung.core.policy.parser import parse_policy
-from rung.core.recovery.circuit import breaker_verdict, opens_circuit
+from rung.core.recovery.circuit import breaker_verdict, gives_up_service
 from rung.core.recovery.decide import decide
 
 POLICY = parse_policy({"ladder": "call", "retries": 2, "backoff": {"base": 0.0}})
@@ -91,4 +91,4 @@ def test_the_circuit_of_the_others(spare: int) -> None:
     """A rate limit counts against the circuit only if no other key is usable."""
     failure = about_key(Kind.RATE_LIMIT, "K", spare)
     assert breaker_verdict(failure) is (CallVerdict.NEUTRAL if spare else CallVerdict.BAD)
-    assert opens_circuit([failure]) is (not spare)
+    assert gives_up_service(ev.HandOver(0, "b", "", None, "rate_limit"), failure) is (not spare)

@@ -58,6 +58,8 @@ class BreakerSettings:
         slow: Seconds from which on a call counts as failed; None: never. Default: None.
         enabled: Whether the circuit ever opens. Default: True.
         max_pause: The pause doubles with each failed probe, up to so many seconds; None: it stays the same.
+        at_handover: Whether a call that leaves a failing service for another one opens the circuit, too, if no other call has
+            succeeded meanwhile. Default: False, since calls without another service would be rejected.
 
     Raises:
         ConfigError: A value is not allowed.
@@ -71,6 +73,7 @@ class BreakerSettings:
     slow: float | None = None
     enabled: bool = True
     max_pause: float | None = None
+    at_handover: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
@@ -196,6 +199,10 @@ class Breaker:
         reopens_at = self.reopens_at if self.circuit is CircuitState.OPEN else now
         lease_ends = now if self.probing_since is None else self.probing_since + self.settings.probe
         return max(0.0, reopens_at - now, lease_ends - now)
+
+    def is_probed(self, now: float) -> bool:
+        """Return whether a probe is running that has not taken too long."""
+        return self.probing_since is not None and now < self.probing_since + self.settings.probe
 
     def rate(self, now: float) -> tuple[float, int]:
         """Return the share of failed calls within the window, and the number of calls in it."""

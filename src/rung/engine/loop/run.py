@@ -16,7 +16,7 @@ from rung.core.domain.failures import is_passing
 from rung.core.domain.incident import FOLDS, Incident
 from rung.core.domain.outcome import build_outcome
 from rung.core.policy.breaker import CallVerdict, CircuitState, Permit
-from rung.core.recovery.circuit import announced_wait, breaker_verdict
+from rung.core.recovery.circuit import announced_wait, breaker_verdict, gives_up_service
 from rung.engine.local_zone import local_zone
 from rung.engine.loop.ids import INCIDENT_IDS
 from rung.engine.loop.journal_consultation import consult_journal
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rung.core.domain.failures import Failure
     from rung.core.domain.outcome import Outcome
     from rung.core.domain.request import Request
+    from rung.core.policy.breaker import Breaker
     from rung.engine.ports.journal import JournalPorts
 
 D = TypeVar("D", bound=ev.Decision)
@@ -265,12 +266,27 @@ class RecoveryRun(RunAttributes):
         """Append a decision. A scheduled retry is charged to the retry budget now, not when it runs."""
         self.previous_decision = self.incident.active_decision
         tries = self.incident.tries_used.get(decision.rung, 0)
-        self.append(_event(ev.Decided, (self.clock.now() if now is None else now, decision)))
+        now = self.clock.now() if now is None else now
+        self.append(_event(ev.Decided, (now, decision)))
+        if self.breaker is not None and self.breaker.settings.at_handover:
+            self._open_if_left(self.breaker, decision, now)
         if self.session is not None and self.incident.tries_used.get(decision.rung, 0) > tries:
             self.session.record_try(self.incident, decision, self.policy.ladder.rungs[decision.rung])
         if self.retry_budget is not None and ev.is_retry(decision) and self.incident.failure is not None:
             self.retry_budget.charge()
         return decision
+
+    def _open_if_left(self, breaker: Breaker, decision: ev.Decision, now: float) -> None:
+        """Open the circuit of a service that a decision leaves because it is down, so that other calls do not try it as often."""
+        failure = self.incident.failure
+        if failure is None or not gives_up_service(decision, failure):
+            return
+        if isinstance(decision, ev.Repeat):
+            self.select_breaker()
+            if self.breaker is breaker:
+                return  # it is the one that is waited for
+        announced = min(announced_wait(failure) or 0.0, self.policy.retry_after_cap)
+        breaker.open_if_failing(self.incident.opened_at, now, max(breaker.pause, announced))
 
     def record_answer(self, answer: str) -> ev.Decision | None:
         """Record an operator's answer. Return the decision it makes, or None if it only excludes an option."""

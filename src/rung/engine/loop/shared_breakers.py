@@ -69,7 +69,7 @@ class SharedBreakers:
             if breaker.circuit is CircuitState.OPEN and self._is_news(key, breaker):
                 opened[key] = breaker.reopens_at - now
                 self._opened.add(key)
-            if breaker.probing_since is not None and now < breaker.probing_since + breaker.settings.probe:
+            if breaker.is_probed(now):
                 probing.append(key)
             elif breaker.wanted_at > now - WANTED_SECONDS or self._is_waited_for(key):
                 wanted.append(key)
