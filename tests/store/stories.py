@@ -68,6 +68,7 @@ amounts = {"at": st.floats(NOON, NOON + 1e6), "seconds": st.floats(0, 1e6), "dol
 at = amounts["at"]
 going_on = st.one_of(
     st.builds(ev.AttemptFailed, failure=failures, may_retry=st.booleans(), made=st.booleans(), **amounts),
+    st.builds(ev.Charged, at, amounts["dollars"]),
     st.builds(ev.Decided, at, decisions),
     st.builds(ev.Changed, at, requests, texts, st.lists(texts, max_size=2).map(tuple), texts),
     st.builds(ev.Abandoned, at, st.integers(0, 5), texts, texts),

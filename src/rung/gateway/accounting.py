@@ -146,6 +146,11 @@ class Accounting:
         self.metrics.add("rung_unwritten_total")
         self.add_unjournaled(*payer, dollars)
 
+    def charge(self, incident: str, events: int, now: float, dollars: float) -> None:
+        """Journal the cost of an incident that ended after so many events, before the price was known."""
+        if self._journal is not None and dollars:
+            self._journal.append(incident, events, [ev.Charged(now, dollars)])
+
     def add_unjournaled(self, context: ev.IncidentContext, model: str, upstream: str, dollars: float) -> None:
         """Add the cost of a call that is not journaled itself."""
         if self._journal is not None and dollars:

@@ -31,7 +31,7 @@ from rung.gateway.sessions import session_id
 from rung.gateway.spending.paid_attempts import (
     book_success,
     paid_attempt,
-    record_unjournaled,
+    record_incident,
     reserve_attempt,
     settle_unpriced,
     settle_usage,
@@ -176,7 +176,7 @@ async def _recover(
     if first is not None:
         first = first._replace(dollars=spending.dollars)
     else:  # a probe of the model that the session left may have failed
-        record_unjournaled(gateway, proxied, inbound.model, spending.dollars)
+        spending.aside_dollars += spending.dollars
     pinned = await gateway.pinned_models.read(inbound)  # once more: the first attempt may have taken long
     policy = _as_patient_as_client(gateway, proxied, began)
     proxied.attempt_seconds = policy.attempt_seconds
@@ -226,6 +226,7 @@ async def _recover(
         incident_id="" if order is None else order.id,
         intervention=None if order is None else order.intervention,
     )
+    record_incident(gateway, proxied, progress.incident.id, len(outcome.events))
     progress.note()
     proxied.writer.notes["outcome"] = str(outcome.status)
     gateway.accounting.record_recovery(
@@ -337,7 +338,7 @@ async def _summarise(gateway: Gateway, proxied: ProxiedCall, body: dict[str, Any
             response.close()
     usage = inbound.wire.read_usage(answer.get(inbound.wire.usage_key) or {})
     dollars = settle_usage(gateway, proxied, outbound.route, target.model, usage)
-    record_unjournaled(gateway, proxied, target.model, dollars)
+    proxied.spending.aside_dollars += dollars
     gateway.health.add_cost(outbound.route, dollars)
     summary = bodies.text_of(answer)
     if not summary:

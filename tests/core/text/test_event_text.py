@@ -65,6 +65,7 @@ TERMS = ev.IncidentContext("task", "default")
         (ev.CheckpointTaken(1.0, 1, "r1"), "checkpoint", "r1, before nudge"),
         (ev.RolledBack(1.0, 1, "r1"), "rolled back", "to r1"),
         (ev.ModelRestored(1.0, "", ""), "back to", "the first model"),
+        (ev.Charged(1.0, 0.25), "cost", "$0.25 more, which became known later"),
         (ev.SessionSwitched(1.0, "large", ""), "session", "is on large already"),
     ],
 )  # fmt: skip

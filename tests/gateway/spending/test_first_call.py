@@ -102,13 +102,19 @@ def test_a_gateway_that_stops_books_first(url: str, lookup: HeldLookup) -> None:
 
 
 def test_a_recovered_call_has_its_cost(url: str, lookup: HeldLookup) -> None:
-    """The session of a call that was retried has its cost, although the lookup ends after the call."""
+    """The incident of a call that was retried has its cost, although the lookup ends after the call; there is no other one."""
     with Behind([{"fault": "overloaded", "times": 1}], journal=(journal := rung.journal(url))) as behind:
         assert call(behind) == WHOLE
         wait_until(lambda: lookup.is_running)
         lookup.release()
         dollars = wait_until(lambda: spent_by_sessions(journal, [SESSION])[SESSION])
         assert dollars >= 40 * OUTPUT_DOLLARS
+        assert journal.flush()
+        cost = pytest.approx(dollars)
+        assert journal.read("SELECT status, dollars, own_dollars FROM incident") == [("recovered", cost, cost)]
+        assert journal.read("SELECT ok, dollars FROM attempt ORDER BY n") == [(0, 0.0), (1, cost)]
+        assert spent_in_month(journal, time.time()) == {"shop": cost}
+        assert journal.read("SELECT status, n, dollars FROM by_end") == [("recovered", 1, cost)]
 
 
 def test_the_incident_of_a_recovered_call_has_its_cost(journal: Journal) -> None:

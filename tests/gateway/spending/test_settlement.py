@@ -13,7 +13,7 @@ from rung.core.policy.call_costs import SessionUsage
 from rung.core.policy.parser import parse_policy_file
 from rung.gateway.settings import settings_from
 from rung.store.session_usage import session_usage
-from tests.gateway.behind import NEVER, WHOLE, Behind, messages
+from tests.gateway.behind import ASK, NEVER, WHOLE, Behind, messages
 from tests.gateway.scripted import Scripted, completion, message, scripted, stream, whole
 from tests.security.upstream.raw_upstream import RawUpstream
 from tests.waiting import wait_until
@@ -131,6 +131,26 @@ def test_the_session_keeps_its_cache_counts(tmp_path: Path) -> None:
     again.close()
     assert found == SessionUsage(1, 53_100, 40, 50_000, 3_000, 2_000)
     assert found.cache_share == pytest.approx(50_000 / 53_100)
+
+
+def test_a_summary_is_paid_by_the_call_that_needs_it(tmp_path: Path) -> None:
+    """The incident of a call has the cost of the summary that its history got; there is no other incident."""
+    told: list[Any] = [*ASK]
+    for number in range(10):
+        told += [
+            {"role": "assistant", "content": f"{number} " * 600},
+            {"role": "user", "content": f"go on, count to 40 as apple {number}"},
+        ]
+    rules = [{"fault": "overflow", "window": 1_500, "model": "small"}]
+    prices = {"small": OPUS, "cheap": {"input": 1_000.0, "output": 1_000.0}}
+    journal = rung.journal(tmp_path / "j.db")
+    with Behind(rules, journal=journal, summary_model="cheap", prices=prices) as behind:
+        assert messages(behind.claude(), stream=False, messages=told).text == WHOLE
+        wait_until(lambda: behind.gateway.active_requests == 0)
+        assert journal.flush()
+        ((status, dollars),) = journal.read("SELECT status, dollars FROM incident")
+    assert status == "recovered"
+    assert dollars > 1.0  # of a thousand tokens and more
 
 
 def test_tiers_of_the_settings_differ() -> None:

@@ -168,6 +168,13 @@ class AttemptSucceeded(NamedTuple):
     verified: bool = False
 
 
+class Charged(NamedTuple):
+    """The last attempt has cost more than was known when it ended: its price was looked up later, maybe after the incident."""
+
+    at: float
+    dollars: float
+
+
 class Hinted(NamedTuple):
     """The journal knows a rung that fixed this failure before; recorded after the first failure."""
 
@@ -334,6 +341,7 @@ Event: TypeAlias = (
     Opened
     | AttemptFailed
     | AttemptSucceeded
+    | Charged
     | Hinted
     | Learned
     | Decided

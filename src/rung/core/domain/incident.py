@@ -309,6 +309,9 @@ class Incident:
         else:
             self.status = _RECOVERED if self.failures else _SUCCEEDED
 
+    def _charged(self, event: ev.Charged) -> None:
+        self.dollars = round(self.dollars + event.dollars, DOLLAR_DIGITS)
+
     def _hinted(self, event: ev.Hinted) -> None:
         self.hint = event.rung
 
@@ -505,6 +508,7 @@ FOLDS: Final[Mapping[type, Callable[[Incident, Any], None]]] = {
     ev.Opened: Incident._opened,  # noqa: SLF001  # this class's own methods
     ev.AttemptFailed: Incident._attempt_failed,  # noqa: SLF001
     ev.AttemptSucceeded: Incident._attempt_succeeded,  # noqa: SLF001
+    ev.Charged: Incident._charged,  # noqa: SLF001
     ev.Hinted: Incident._hinted,  # noqa: SLF001
     ev.Learned: Incident._learned,  # noqa: SLF001
     ev.Decided: Incident._decided,  # noqa: SLF001

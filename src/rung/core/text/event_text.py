@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         | ev.Answered
         | ev.Ordered
         | ev.CheckpointTaken
+        | ev.Charged
         | ev.RolledBack
         | ev.ModelRestored
         | ev.SessionSwitched
@@ -131,12 +132,19 @@ def _describe_note(event: _Note, rungs: Sequence[str]) -> EventText:
             return _describe_order(event)
         case ev.CheckpointTaken(rung=rung, reference=reference):
             return EventText("note", "checkpoint", f"{reference}, before {_rung_name(rung, rungs)}")
+        case ev.Charged(dollars=dollars):
+            return EventText("note", "cost", f"{format_dollars(dollars)} more, which became known later")
         case ev.RolledBack(reference=reference):
             return EventText("note", "rolled back", f"to {reference}")
-        case ev.ModelRestored(model=model, agent=agent):
-            return EventText("note", "back to", model or agent or "the first model")
-        case ev.SessionSwitched(model=model, agent=agent):
-            return EventText("note", "session", f"is on {model or agent} already")
+        case ev.ModelRestored() | ev.SessionSwitched():
+            return _describe_target(event)
+
+
+def _describe_target(event: ev.ModelRestored | ev.SessionSwitched) -> EventText:
+    target = event.model or event.agent
+    if isinstance(event, ev.ModelRestored):
+        return EventText("note", "back to", target or "the first model")
+    return EventText("note", "session", f"is on {target} already")
 
 
 def _describe_order(event: ev.Ordered) -> EventText:

@@ -48,6 +48,8 @@ class CallSpending:
     attempt_dollars: float = 0.0  # of the last attempt
     cancelled_dollars: float = 0.0  # of the last attempt, if it was cancelled: no event has recorded them
     unpriced: list[UnpricedUsage] = field(default_factory=list)  # not in the dollars yet; empty with limits
+    aside_dollars: float = 0.0  # of a probe or a summary: no attempt of the incident has them
+    incident: tuple[str, int] | None = None  # id and number of events, once it has ended
 
 
 async def admit(gateway: Gateway, inbound: InboundRequest) -> CallSpending:
@@ -69,8 +71,10 @@ def release(gateway: Gateway, proxied: ProxiedCall) -> None:
     """End a call: free what it still holds, and record the cost of what no event has recorded."""
     spending = proxied.spending
     gateway.ledger.purses.release(spending.reservation)
-    record_unjournaled(gateway, proxied, proxied.inbound.model, spending.cancelled_dollars)
-    if spending.unpriced:
+    record_unjournaled(gateway, proxied, proxied.inbound.model, spending.cancelled_dollars + spending.aside_dollars)
+    if spending.unpriced and spending.incident is not None:
+        _defer(gateway, proxied, 0.0, partial(gateway.accounting.charge, *spending.incident, gateway.clock.now()))
+    elif spending.unpriced:
         context, upstream = gateway.incident_context_for(proxied.inbound), proxied.inbound.upstream.name
         model = spending.unpriced[-1].model
         _defer(gateway, proxied, 0.0, partial(gateway.accounting.add_unjournaled, context, model, upstream))
@@ -78,6 +82,7 @@ def release(gateway: Gateway, proxied: ProxiedCall) -> None:
 
 def book_success(gateway: Gateway, proxied: ProxiedCall, record: Callable[[float], None]) -> None:
     """Record a call that has succeeded, with its cost: at once, or when the price of its model is known."""
+    proxied.spending.aside_dollars = 0.0  # the cost of the call has them
     if proxied.spending.unpriced:
         _defer(gateway, proxied, proxied.spending.dollars, record)
     else:
@@ -89,6 +94,15 @@ def _defer(gateway: Gateway, proxied: ProxiedCall, dollars: float, record: Calla
     unpriced, spending.unpriced = spending.unpriced, []
     now, key_hash = gateway.clock.now(), proxied.inbound.key_hash
     gateway.unpriced_calls.add(UnpricedCall(now, unpriced, dollars, key_hash, prices, record))
+
+
+def record_incident(gateway: Gateway, proxied: ProxiedCall, incident: str, events: int) -> None:
+    """Note the incident of a call, which has ended after so many events, and charge it what its attempts do not have."""
+    spending, now = proxied.spending, gateway.clock.now()
+    if spending.aside_dollars:
+        gateway.accounting.charge(incident, events, now, spending.aside_dollars)
+        spending.aside_dollars, events = 0.0, events + 1
+    spending.incident = (incident, events)
 
 
 def record_unjournaled(gateway: Gateway, proxied: ProxiedCall, model: str, dollars: float) -> None:

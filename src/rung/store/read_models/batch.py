@@ -120,6 +120,11 @@ class ReadModelBatch:
         elif at > amounts[4]:
             amounts[4] = at
 
+    def charge(self, bucket: AttemptBucket, dollars: float, at: float) -> None:
+        """Add a cost to the bucket of an attempt that ended then and is counted already."""
+        amounts = self.attempts.setdefault(bucket, [0, 0.0, 0.0, at, at])
+        amounts[2] += dollars
+
     def _count_attempts(self) -> None:
         attempts, self.attempts = self.attempts, {}
         for bucket, (n, seconds, dollars, first, last) in attempts.items():

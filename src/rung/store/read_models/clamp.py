@@ -22,6 +22,8 @@ def clamp(event: ev.Event) -> ev.Event:
     if isinstance(event, ev.AttemptFailed | ev.AttemptSucceeded):
         if not (-MAX_AMOUNT <= event.seconds <= MAX_AMOUNT and -MAX_AMOUNT <= event.dollars <= MAX_AMOUNT):
             event = _replace(event, seconds=_clamp_number(event.seconds), dollars=_clamp_number(event.dollars))
+    elif isinstance(event, ev.Charged):
+        event = event._replace(dollars=min(MAX_AMOUNT, max(0.0, _clamp_number(event.dollars))))
     elif isinstance(event, ev.Opened):
         event = _clamp_opened(event)
     elif isinstance(event, ev.Changed):

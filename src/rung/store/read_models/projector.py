@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rung.core.domain.request import Request
 
 MAX_TOOL_CHARS: Final = 100
+_ATTEMPT_DOLLARS: Final = ROWS["attempt"].index("dollars")
 _OWN_DOLLARS: Final = ROWS["incident"].index("own_dollars")
 _RESTORED_AT: Final = ROWS["model_change"].index("restored_at")
 
@@ -65,6 +66,9 @@ class IncidentProjector:
         self.own_dollars = 0.0  # without the cost of recoveries nested in its attempts
         self.nested_dollars = 0.0  # cost of recoveries nested in the running attempt
         self.last_attempt_at = 0.0  # end of the last attempt
+        self.last_attempt: tuple[list[Any], AttemptBucket] | None = None  # its row, and where it is counted
+        self.effect_key: tuple[Any, ...] | None = None  # where its effect is counted
+        self.end_key: tuple[Any, ...] | None = None  # where the end is counted
 
     def apply(
         self, n: int, event: ev.Event, changes: ReadModelBatch, store_request: Callable[[Request, str, float], object]
@@ -98,14 +102,10 @@ class IncidentProjector:
             self.model_change[_RESTORED_AT] = event.at
             changes.put("model_change", *self.model_change)
             self.model_change = None
-        elif isinstance(event, ev.Ordered):
-            self.orders += 1
-        elif isinstance(event, ev.Crashed):
-            changes.put(
-                "crash", self.name, n, event.at, self.project, self.session, event.what, event.error[:MAX_MESSAGE_CHARS]
-            )
         elif isinstance(event, ev.Closed | ev.Cancelled):
             self._ended(event.at, changes)
+        else:
+            self._noted(n, event, changes)
         return not was_ended and self.ended_at is not None
 
     def put_row(self, changes: ReadModelBatch) -> None:
@@ -161,26 +161,62 @@ class IncidentProjector:
             tool, message = _tool(failure), failure.message[:MAX_MESSAGE_CHARS]
             coarse = failure_type(failure).value
             changes.add("by_error_type", (int(at // HOUR_SECONDS), terms.project, model, kind, coarse), 1)
-        changes.put(
-            "attempt", self.name, n, self.incident.attempts, at, seconds, own, terms.project, terms.session,
+        row = [
+            self.name, n, self.incident.attempts, at, seconds, own, terms.project, terms.session,
             model, self.agent, self.last_rung, self.prompt, int(failure is None), kind, rule, phase, tool, mark, message,
             coarse,
-        )  # fmt: skip
+        ]  # fmt: skip
+        changes.put("attempt", *row)
         day, latency = int(at // DAY_SECONDS), round(4 * log2(max(seconds * 1_000, 1)))
         bucket = AttemptBucket(
             day, int(at // HOUR_SECONDS), terms.project, terms.session, model, tool, kind, self.pattern, latency, failure is not None
         )  # fmt: skip
         changes.attempt(bucket, seconds, own, at)
+        self.last_attempt = (row, bucket)
         self._count_effect(day, event, own, changes)
         return own
+
+    def _noted(self, n: int, event: ev.Event, changes: ReadModelBatch) -> None:
+        if isinstance(event, ev.Charged):
+            self._charged(event, changes)
+        elif isinstance(event, ev.Ordered):
+            self.orders += 1
+        elif isinstance(event, ev.Crashed):
+            changes.put(
+                "crash", self.name, n, event.at, self.project, self.session, event.what, event.error[:MAX_MESSAGE_CHARS]
+            )
+
+    def _charged(self, event: ev.Charged, changes: ReadModelBatch) -> None:
+        """Add a cost that became known later to the last attempt, wherever that is counted."""
+        if self.last_attempt is None:
+            return
+        dollars, (row, bucket) = event.dollars, self.last_attempt
+        row[_ATTEMPT_DOLLARS] += dollars
+        self.own_dollars += dollars
+        changes.put("attempt", *row)
+        changes.charge(bucket, dollars, self.last_attempt_at)
+        if self.effect_key is not None:
+            changes.add("by_rung", self.effect_key, 0, 0, 0.0, dollars)
+        self.rung_history.charge(dollars, changes)
+        if self.end_key is not None:
+            changes.add("by_end", self.end_key, 0, 0.0, dollars, 0, 0, 0, 0, 0)
+        self._update_session(changes, event.at, dollars=dollars)
 
     def _count_effect(
         self, day: int, event: ev.AttemptFailed | ev.AttemptSucceeded, own: float, changes: ReadModelBatch
     ) -> None:
         """Count whether the attempt resolved the failure before it; a last turn does if a check accepts its result."""
         saved = int(isinstance(event, ev.AttemptSucceeded) and self.incident.status is ev.Status.RECOVERED)
+        self.effect_key = None
         if self.last_rung and self.first_failure is not None:
-            key = (day, self.project, self.first_failure.kind.value, self.last_rung, self.prompt, self.model)
+            key = self.effect_key = (
+                day,
+                self.project,
+                self.first_failure.kind.value,
+                self.last_rung,
+                self.prompt,
+                self.model,
+            )
             changes.add("by_rung", key, 1, saved, event.seconds, own)
             if self.last_fingerprint:
                 remedy = (self.project, self.last_fingerprint, self.last_rung, self.prompt, self.model)
@@ -237,7 +273,7 @@ class IncidentProjector:
         took = at - self.failed_at if self.failed_at is not None else 0.0
         status = self.incident.status.value if self.incident.status is not None else ""
         origin = self.incident.first_request
-        key = (
+        key = self.end_key = (
             int(at // DAY_SECONDS),
             self.project,
             origin.model if origin is not None else "",

@@ -42,6 +42,12 @@ class RungHistory:
             self.row[_RESULT] = "open"
             changes.put("level", *self.row)
 
+    def charge(self, dollars: float, changes: ReadModelBatch) -> None:
+        """Add a cost that became known later."""
+        if self.row is not None:
+            self.row[_DOLLARS] += dollars
+            changes.put("level", *self.row)
+
     def skip(self, place: int, at: float, changes: ReadModelBatch) -> None:
         """Mark the current rung as skipped: it could not change the request."""
         if self.row is not None and self.row[_PLACE] == place and self.row[_LEFT] is None:
