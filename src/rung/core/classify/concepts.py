@@ -113,7 +113,7 @@ CONCEPTS: Final = {
         " refused, 无效, 错误, 不正确, 已过期, 过期, 失败, 非法, 有误, 잘못된, 유효하지, 無効, 不正, ungültig, falsch, invalide, incorrecte, inválida, inválido, incorrecta, неверный, недействительный, неправильный"
     ),
     "missing": (
-        "did not find, didnt find, not passed, не указан, не задан, fehlender, fehlende, manquant, no se proporcionó, não fornecida, missing, did not pass, didnt pass, did not provide, didnt provide, did not supply, not supplied, wasnt supplied, not included in, not present in, not sent, without a valid, not set, isnt set, is not set, not provided, wasnt provided, was not provided, not configured, no auth available, не установлен, no api key, must be set, required, empty, undefined, unset, not specified,"
+        "did not find, didnt find, not passed, please carry, please include, please supply, не указан, не задан, fehlender, fehlende, manquant, no se proporcionó, não fornecida, missing, did not pass, didnt pass, did not provide, didnt provide, did not supply, not supplied, wasnt supplied, not included in, not present in, not sent, without a valid, not set, isnt set, is not set, not provided, wasnt provided, was not provided, not configured, no auth available, не установлен, no api key, must be set, required, empty, undefined, unset, not specified,"
         " please provide, please set, need to provide, is null, no key, no password, no token, no credentials, is provided in, not logged in, please login, please log in, 缺少, 未提供, 未设置, 未配置, 请先登录, 为空, 없음, 필요, 未設定, 設定されていません, 指定されていません, fehlt, manquante, falta, отсутствует, пустой"
     ),
     "denied": (
@@ -144,7 +144,7 @@ CONCEPTS: Final = {
     "timed out": "timeout, timed out, time out, time limit, deadline exceeded, deadline, timedout, etimedout, took too long, not respond in time, 超时, タイムアウト, 시간 초과, zeitüberschreitung, délai, тайм аут, лимит времени, время ожидания, expiró",
     "must": (
         "must, should, expected, expects, cannot, can only, cant, invalid, missing, required, not allowed, unexpected, unsupported, not supported, illegal, range, between, not permitted, does not match, not valid,"
-        " malformed, bad request, duplicate, conflict, not found, only supports, incorrect, check failed, mutually exclusive, 必须, 无效, 不支持, 错误, 有误, 不能, 缺少, должен, 올바르지, 무효, 不正"
+        " malformed, bad request, duplicate, conflict, not found, only supports, incorrect, check failed, mutually exclusive, 必须, 无效, 非法, 不合法, 不支持, 错误, 有误, 不能, 缺少, должен, 올바르지, 무효, 不正"
     ),
     "unparsable": (
         "parse, parsed, parsing, unparsable, not valid json, invalid json, malformed, unterminated, unexpected token, unexpected end, decode, jsondecodeerror, expecting value, not a valid, invalid, failed to call a,"

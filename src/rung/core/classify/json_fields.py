@@ -50,6 +50,9 @@ _MAX_DEPTH: Final = 50
 _STATUS_FIELDS: Final = frozenset({"code", "status", "statusCode", "status_code", "httpStatusCode", "http_status"})
 _EXCEPTION_SUFFIXES: Final = ("Exception", "Error")  # `name` is an exception class only with such a suffix
 _MIN_FAILURE_STATUS: Final = 300  # a lower status belongs to the wrapper, not to the failure
+RELAYING_STATUSES: Final = frozenset(
+    {500, 502, 503}
+)  # of gateways, also where the service behind them rejects the request
 _MAX_CODE_CHARS: Final = 80
 _QUOTES: Final = ("'", '"')
 _CODE_PARTS: Final = LazyPattern("[.:]")
@@ -105,7 +108,7 @@ def _read_field(facts: Facts, name: str, text: str, messages: list[str]) -> None
     role = _FIELD_ROLES[name]
     if role is _MESSAGE:
         if len(messages) < _MAX_FIELDS:
-            inner = scan_fields(facts, text) if '":' in text or "':" in text else None
+            inner = _scan_inner(facts, text) if '":' in text or "':" in text else None
             messages.extend(inner or (text[:MAX_MESSAGE_CHARS],))
     elif role is _CODE:
         _read_code(facts, name, text)
@@ -113,6 +116,16 @@ def _read_field(facts: Facts, name: str, text: str, messages: list[str]) -> None
         facts.status = facts.status or http_status(text)
     elif role is _NAME and text.endswith(_EXCEPTION_SUFFIXES):
         facts.exception_names.add(text)
+
+
+def _scan_inner(facts: Facts, text: str) -> list[str]:
+    """Return the messages in a message: those of a service behind this one, whose status then counts."""
+    outer = facts.status
+    if outer in RELAYING_STATUSES:
+        facts.status = None
+    messages = scan_fields(facts, text)
+    facts.status = facts.status or outer
+    return messages
 
 
 def _read_code(facts: Facts, name: str, value: str) -> None:
@@ -143,6 +156,8 @@ def scan_fields(facts: Facts, text: str) -> list[str]:
             continue
         begin = field.end()
         opening = text[begin : begin + len(closing)]
+        if opening[:1] in _QUOTES:
+            opening = opening[0]  # a repr escapes only the quotes of one kind: {\'message\': "no"}
         if opening[-1:] not in _QUOTES:
             if role is _FLAG:
                 failed = failed or opening[:1] == "t"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rung.core.classify.facts import Facts, snake_case
-from rung.core.classify.json_fields import extract_messages, has_fields
+from rung.core.classify.json_fields import RELAYING_STATUSES, extract_messages, has_fields
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
 from rung.core.classify.status_text import classes_in, status_in, status_of_reason
@@ -63,6 +63,8 @@ def _read_call(facts: Facts, text: str) -> None:
         text = text.partition("requestBodyValues")[0] if messages is None else _strip_echoed_request(text)
         message = head_and_tail(text.strip())
     facts.message = message
+    if facts.status in RELAYING_STATUSES:
+        facts.status = status_in(message[:HEADLINE_CHARS]) or facts.status
     if facts.status in _ECHOING_STATUSES:
         unquoted = strip_quoted(message)  # these errors quote the rejected request
         if len(unquoted) > _MIN_UNQUOTED_SHARE * len(message):  # else the message itself is in quotes

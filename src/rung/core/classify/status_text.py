@@ -30,6 +30,9 @@ _STATUS_AND_SENTENCE: Final = LazyPattern(
     r"(40[0-5]|408|409|413|422|424|429|50[0-4]|529) (?=[A-Z][A-Za-z]{2,20}[ :,][^\n]|[\u3400-\u9fff])(?![A-Z][a-z]+s? (?:passed|failed)\b)"
 )
 _BRACKETED_STATUS: Final = LazyPattern(r"\[\d{3} [A-Z][a-z]+")
+_CLASS_AND_STATUS: Final = LazyPattern(r"[\w.]{0,100}(?:Error|Exception): ([45]\d\d)[ \t]*(?:\n|$)")  # and nothing else
+# A gateway quotes the status of the service behind it: "Upstream error from m: <400> InvalidParameter".
+_ANGLED_STATUS: Final = LazyPattern(r"<[45]\d\d> [A-Z]")
 
 
 def http_status(digits: str) -> int | None:
@@ -46,7 +49,7 @@ def status_in(head: str) -> int | None:
     number = _STATUS_NUMBER.search(head) if "4" in head or "5" in head else None
     if number is None:
         return None
-    leading = _LEADING_STATUS.match(head) or _STATUS_AND_SENTENCE.match(head)
+    leading = _LEADING_STATUS.match(head) or _STATUS_AND_SENTENCE.match(head) or _CLASS_AND_STATUS.match(head)
     if leading is not None:
         return http_status(leading[1])
     while number is not None:
@@ -54,6 +57,11 @@ def status_in(head: str) -> int | None:
         if (
             head.startswith("| ", max(0, start - 2))  # the title of a proxy's error page
             or _BRACKETED_STATUS.match(head, start - 1)
+            or _ANGLED_STATUS.match(head, start - 1)
+            or (
+                head.startswith(_REASONS_OF.get(number[0], _NO_REASONS), number.end())
+                and head[start - 1] not in _QUOTES
+            )
             or _precedes_status(head[max(0, start - _PREFIX_CHARS) : start])
         ):
             return int(number[0])
@@ -71,6 +79,18 @@ _REASONS: Final = {
     "Gateway Timeout": 504, "Gateway Time-out": 504, "GatewayTimeout": 504,
 }  # fmt: skip
 _REASON_TEXTS: Final = tuple(_REASONS)
+# A status and its own reason, anywhere in a text: 'POST "https://host": 400 Bad Request {…}'.
+_REASONS_OF: Final = {
+    str(status): tuple(
+        f"{between}{reason}"
+        for reason, its in _REASONS.items()
+        if its == status
+        for between in (" ", ": ", " - ", " — ")
+    )
+    for status in set(_REASONS.values())
+}
+_NO_REASONS: Final = ("\0",)
+_QUOTES: Final = "'\"`"  # of a value, which is not the status of the call
 _AFTER_REASON: Final = " .!)]\"'"
 _BEFORE_REASON: Final = (": ", ":", "(", "- ", "response ", "status ", "with ")
 

@@ -107,7 +107,7 @@ AVAILABILITY: Final = (
         ),
         except_if=(
             "error sending request",  # then it never began
-            "rate limited", "rate limit exceeded", "error occurred while processing", "could not be decrypted",  # the reason is named
+            "rate limited", "rate limit/limits exceeded/reached", "rate limit is/was/has", "too many requests", "usage limit", "error occurred while processing", "could not be decrypted",  # the reason is named
         ),
         status=(None, 200, *range(500, 600)),
     ),

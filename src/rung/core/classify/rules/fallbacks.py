@@ -114,6 +114,13 @@ HTTP_STATUSES: Final = (
         status=(503, 529),
     ),
     ClassifyRule(
+        id="http-501",
+        kind=Kind.CONFIGURATION,
+        why="HTTP 501: the server does not implement what the client asks of it.",
+        example=Evidence(status=501, text="no"),
+        status=(501,),
+    ),
+    ClassifyRule(
         id="http-5xx",
         kind=Kind.SERVER_ERROR,
         retryable=True,

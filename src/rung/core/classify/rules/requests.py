@@ -23,13 +23,26 @@ REQUEST: Final = (
         ),
     ),
     ClassifyRule(
+        id="request-unparsable",
+        kind=Kind.INVALID_REQUEST,
+        why="The service could not parse the request's body; the same body fails again.",
+        example=Evidence(status=500, text="We could not parse the JSON body of your request"),
+        code=("json_invalid",),
+        message_has=(
+            "request body as json", "the json body of", "parse/decode/deserialize the json/request body", "parse/parsing/decode/decoding/deserialize request/requests body", "parse the body of", "request body is not valid/parseable", "request body is not a valid", "request body * valid json", "request body could not be parsed", "request body cannot be parsed", "invalid/malformed json in * request/body", "invalid/malformed json request/body/payload",
+            "json exception parse error",
+        ),
+        except_if=("response body",),
+        phase=CALLS,
+    ),
+    ClassifyRule(
         id="not-capable",
         kind=Kind.CONFIGURATION,
         why="This model or endpoint does not support the requested feature; another setting may.",
         example=Evidence(status=400, text="m-2:latest does not support tools"),
         message_has=(
             "does not support tools/chat/generate/thinking/embeddings/insert/completions", "doesnt support tools/chat/generate/thinking/embeddings/insert/completions", "does not support tool/function use/calling/calls",
-            "provider not provided", "api version not supported", "api version is not supported", "unsupported api version", "only for api versions", "requires * flag", "tools is/are not supported", "newer version of", "version is too old", "client is outdated", "client version * no longer supported", "model architecture", "function calling is not enabled", "unknown provider", "provider * not found in", "endpoints found that support", "got an unexpected keyword argument", "url error", "must specify a region", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
+            "provider not provided", "api version not supported", "api version is not supported", "unsupported api version", "only for api versions", "requires * flag", "tools is/are not supported", "tool/function use/calling/calls is/are not supported", "newer version of", "version is too old", "client is outdated", "client version * no longer supported", "model architecture", "function calling is not enabled", "unknown provider", "provider * not found in", "endpoints found that support", "got an unexpected keyword argument", "url error", "must specify a region", "please use * api instead", "please run pip install", "is not a chat model", "auto tool choice requires", "only supported in",
         ),
     ),
     ClassifyRule(

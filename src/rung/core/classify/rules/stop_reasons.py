@@ -108,10 +108,11 @@ STOP_REASONS: Final = (
             "tool_use_failed", "json_validate_failed", "malformed_function_call", "unexpected_tool_call",
             "error_max_structured_output_retries", "malformed_tool_call", "invalid_tool_call", "output_parse_failed",
         ),
-        exception=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior", "ModelBehaviorError"),
+        exception=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior", "ModelBehaviorError", "AI_TypeValidationError", "AI_JSONParseError", "AI_NoObjectGeneratedError", "AI_InvalidToolInputError", "AI_InvalidToolArgumentsError", "AdapterParseError"),
         message_has=(
             "could not parse llm/model/tool", "failed to parse tool call", "failed to call a function",
             "tool call validation failed", "model produced invalid", "failed to generate json", "no choices returned/in", "returned no choices/candidates/content/output", "empty response/completion/content from", "none or empty", "model/llm response/output did not", "response/output/answer did not respect/match/follow/conform/adhere", "response/output does not conform/adhere", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
         ),
+        except_if=("in messages", "in the messages", "in message/conversation/chat history", "in the message/conversation/chat history"),  # then the request holds it
     ),
 )  # fmt: skip

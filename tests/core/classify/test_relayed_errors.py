@@ -1,0 +1,84 @@
+"""Errors that a gateway or a framework relays: whose status counts, and which words are the service's own. All are ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rung.core.classify.classifier import classify
+from rung.core.classify.status_text import status_in
+from rung.core.domain.failures import Kind
+
+K = Kind
+
+
+def http(status: int, message: str, /, **error: Any) -> dict[str, Any]:
+    return {"form": "http", "status": status, "body": json.dumps({"error": {"message": message, **error}})}
+
+
+STATUSES = [
+    ('POST "https://models.test/v1/chat": 404 Not Found {"title": "gone"}', 404),
+    ("gave up: 503 Service Unavailable", 503),
+    ("call failed - HTTP 429 — Too Many Requests", 429),
+    ("com.shop.ai.RetryFailedException: 422", 422),
+    ("com.shop.ai.RetryFailedException: 422\n    at com.shop.ai.Client.call(Client.java:7)", 422),
+    ("relay of m-2: <400> BadInput: no", 400),
+    ("bad value: '503 Service Unavailable'", None),
+    ("we have 404 Not Allowed signs", None),
+    ("StockException: 422 chairs", None),
+    ("between <400> and <500>", None),
+]
+
+
+@pytest.mark.parametrize(("text", "status"), STATUSES)
+def test_a_status_within_a_text(text: str, status: int | None) -> None:
+    """A number is a status before its own reason phrase, behind an exception class, or in the brackets of a relay."""
+    assert status_in(text) == status
+
+
+RELAYED = [
+    (http(502, "relay of m-2: <400> BadInput: the first turn has to come from a person"), K.INVALID_REQUEST, False),
+    (http(500, "upstream said: Error code: 401 - no"), K.AUTH_ERROR, False),
+    (http(502, "no luck", raw='{"error": {"code": 404, "message": "model m-9 does not exist"}}'), K.MODEL_UNAVAILABLE, False),
+    (http(500, json.dumps({"error": {"code": 429, "message": "wait"}})), K.RATE_LIMIT, True),
+    (http(402, json.dumps({"error": {"code": 500, "message": "no"}})), K.QUOTA_EXHAUSTED, False),
+    (http(500, "the answer has 400 lines"), K.SERVER_ERROR, True),
+    (
+        "proxy.Error: {'message': 'proxy.Error: {\\'message\\': \"the field \\'seed\\' is unknown here\", \\'code\\': 400}'}",
+        K.INVALID_REQUEST,
+        False,
+    ),
+    ('Status: 400, Message: 400 "Incorrect API key. Get one at https://keys.test". Check your settings.', K.AUTH_ERROR, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), RELAYED)
+def test_the_service_behind_a_gateway_decides(error: Any, kind: Kind, retryable: bool) -> None:
+    """The status of the service behind a gateway counts, if the gateway's own status only says that it failed."""
+    failure = classify(error)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+WORDINGS = [
+    (http(500, "Failed to parse the request body as JSON at line 3"), K.INVALID_REQUEST, False),
+    ("the server cannot decode the JSON body of this call", K.INVALID_REQUEST, False),
+    ("failed to parse the JSON of the answer", K.MALFORMED_OUTPUT, True),
+    (http(501, "sorry, that is not built here"), K.CONFIGURATION, False),
+    (http(400, "function calling is not supported by m-2"), K.CONFIGURATION, False),
+    ("stream disconnected before completion: the rate limit has been hit. Try again in 9 seconds.", K.RATE_LIMIT, True),
+    ("stream disconnected before completion: bye", K.STREAM_INTERRUPTED, True),
+    (http(400, "Invalid tool call in the message history: arguments of find are not JSON"), K.INVALID_REQUEST, False),
+    (http(400, "Invalid tool call: arguments of find are not JSON"), K.MALFORMED_OUTPUT, True),
+    ({"form": "exception", "exception_type": "AI_NoObjectGeneratedError", "message": "no"}, K.MALFORMED_OUTPUT, True),
+    ("temperature 参数不合法", K.INVALID_REQUEST, False),
+    (http(401, "Please include your API key in the header"), K.MISSING_CREDENTIALS, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), WORDINGS)
+def test_what_is_said_and_of_what(error: Any, kind: Kind, retryable: bool) -> None:
+    """Words about the request, the answer, the stream and the server are told apart."""
+    failure = classify(error)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
