@@ -177,11 +177,12 @@ def test_a_result_that_failed(head: str) -> None:
 
 
 def test_odd_fields() -> None:
-    """A blocked prompt, a code too long to be one, an empty message, a status that is none."""
+    """A blocked prompt, a code too long to be one, an empty message, a list of messages, a status that is none."""
     assert "content_filter" in facts_of('{"promptFeedback": {"blockReason": "ODD_NEW_REASON"}}').codes
     assert facts_of(json.dumps({"code": "x" * 200, "message": "y"})).codes == set()
     assert facts_of('{"message": "", "detail": "real"}').message == "real"
     assert facts_of("x: {'message': '', 'detail': 'real'}").message == "real"
     assert facts_of("x: {'is_error': 'yes', 'message': 'm'}").message == "m"
-    assert facts_of('{"errors": ["x", {"message": "m"}]}').message == "m"
+    assert facts_of('{"errors": ["x", {"message": "m"}]}').message == "x\nm"
+    assert facts_of("""said: {'errors': ['x', 'y']}""").message == "x"
     assert facts_of('{"status": 404, "code": 7, "message": "y"}').status == 404

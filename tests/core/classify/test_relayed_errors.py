@@ -82,3 +82,44 @@ def test_what_is_said_and_of_what(error: Any, kind: Kind, retryable: bool) -> No
     """Words about the request, the answer, the stream and the server are told apart."""
     failure = classify(error)
     assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+TERSE = [
+    ({"body": '{"message": ["the field seed must be an integer"], "statusCode": 400}'}, K.INVALID_REQUEST, False),
+    ('service says: {"error": "?", "warnings": ["CUDA out of memory at step 3"]}', K.RESOURCE_EXHAUSTED, False),
+    ("错误：调用 m-2 模型: Bad Request", K.INVALID_REQUEST, False),
+    ("402 You've spent all of it", K.QUOTA_EXHAUSTED, False),
+    ("KeyError: 'SHOP_API_KEY'", K.MISSING_CREDENTIALS, False),
+    ("KeyError: 'price'", K.UNKNOWN, False),
+    ("Not signed in to the relay", K.MISSING_CREDENTIALS, False),
+    ("Your session ended. Please sign in again", K.AUTH_ERROR, False),
+    ("agent stopped: exceeded maximum retries (2) for output validation", K.MALFORMED_OUTPUT, True),
+    ("block_reason: SAFETY", K.CONTENT_FILTER, False),
+    ("Context window is full", K.CONTEXT_LIMIT, False),
+    ("this chat has outgrown the context of m-2", K.CONTEXT_LIMIT, False),
+    ("your card was declined: update the payment method", K.QUOTA_EXHAUSTED, False),
+    ("provider finish_reason: error", K.SERVER_ERROR, True),
+    ("the backend met an unexpected condition", K.SERVER_ERROR, True),
+    ({"status": 500, "body": '{"error": "no slots available"}'}, K.OVERLOADED, True),
+    ("we see unusually high traffic", K.OVERLOADED, True),
+    ({"status": 503, "body": "closed for emergency maintenance"}, K.SERVICE_DOWN, False),
+    ("the model didn't respond within 90 seconds", K.TIMEOUT, True),
+    ("The request was canceled due to the configured HttpClient.Timeout of 9 seconds elapsing.", K.TIMEOUT, True),
+    ("read ENETRESET", K.NETWORK, True),
+    ({"exception_type": "java.net.UnknownHostException", "message": "models.test"}, K.NETWORK, True),
+    ("TypeError: Load failed", K.NETWORK, True),
+    ("no chunk arrived for 30 seconds", K.STREAM_INTERRUPTED, True),
+    ({"status": 410, "body": '{"detail": "This model was switched off in May"}'}, K.MODEL_UNAVAILABLE, False),
+    ({"status": 403, "body": "burst rate exceeded", "provider": "new-house"}, K.RATE_LIMIT, True),
+    ({"status": 500, "body": '{"error": "failed to allocate the graph buffers"}'}, K.RESOURCE_EXHAUSTED, False),
+    ("le jeton d'accès a expiré", K.AUTH_ERROR, False),
+    ("the frame rate exceeds that of the film", K.UNKNOWN, False),
+    ("we need a break for an hour", K.UNKNOWN, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), TERSE)
+def test_texts_of_few_words(error: Any, kind: Kind, retryable: bool) -> None:
+    """A few words name the kind, whether they are a text, a field, a list, or a class and a value."""
+    failure = classify(error)
+    assert (failure.kind, failure.retryable) == (kind, retryable)

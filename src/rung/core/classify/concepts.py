@@ -13,7 +13,7 @@ CONCEPTS: Final = {
     "prompt": (
         "prompt, prompts, input, inputs, context, conversation, messages, history, tokens, token count, token limit, sequence, seq len, string,"
         " transcript, n ctx, n keep, request body, chat history, token length, payload, 上下文, 输入, 提示词, 内容长度,"
-        " anfrageinhalt, eingabe, kontext, контекст, запрос, contexte, entrée, entrada, contexto, 入力, コンテキスト, 입력, 컨텍스트, 토큰, トークン, 令牌数"
+        " anfrage, anfrageinhalt, eingabe, kontext, контекст, запрос, contexte, entrée, entrada, contexto, 入力, コンテキスト, 입력, 컨텍스트, 토큰, トークン, 令牌数"
     ),
     "output": (
         "budget tokens, max tokens is, max tokens must, max tokens value, max tokens too, max tokens parameter, tokens you requested, output tokens for, number of output, completion tokens, array, max output tokens, max completion tokens,"
@@ -27,13 +27,13 @@ CONCEPTS: Final = {
         " modelo, модель"
     ),
     "money": (
-        "quotas, квоту, квоты, クォータ, 割り当て, 할당량, kontingents, nutzungskontingent, forfait, quote, 額度, 配額, 方案, crédit, crédits, créditos, kredit, балансе, баланса, средства, クレジット, allocation, free allocation, allotment, nutzungslimit, límite de uso, limite de uso, limite dutilisation, лимит использования, 利用上限, 利用制限, 使用上限, 사용량, 이용 한도, подписка, abonnement, suscripción, assinatura, balance, account, inference limit, credit, credits, coins, 积分, funds, fund, billing, payment, invoice, arrears, arrearage, prepaid, recharge, top up, topup, subscription, wallet,"
+        "quotas, квоту, квоты, クォータ, 割り当て, 할당량, kontingents, nutzungskontingent, forfait, quote, 額度, 配額, 方案, crédit, crédits, créditos, kredit, балансе, баланса, средства, クレジット, allocation, free allocation, allotment, nutzungslimit, límite de uso, limite de uso, limite dutilisation, лимит использования, 利用上限, 利用制限, 使用上限, 사용량, 이용 한도, подписка, abonnement, suscripción, assinatura, balance, account, inference limit, credit, credits, coins, 积分, funds, fund, your points, points balance, billing, payment, invoice, arrears, arrearage, prepaid, recharge, top up, topup, subscription, wallet,"
         " spend, spending, spending cap, prepayment, account balance, free tier, free quota, trial, plan, quota, preconsumedquota, allowance, resource pack, 余额, 欠费,"
         " 充值, 额度, 配额, 套餐, 账户, 残高, 잔액, 크레딧, guthaben, solde, saldo, баланс, средств, кредит, квота, лимит использования, kontingent, cuota, cota"
     ),
     "budget": "budget, max budget",
     "credential": (
-        "clave de api, clave api, chave de api, chave api, clé api, clé dapi, api ключ, ключ api, апи ключ, api schlüssels, subscription key, api key, apikey, api keys, access key, subscription key, your key, the key, invalid key, key has been, auth, credential, credentials, access token, refresh token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
+        "clave de api, clave api, chave de api, chave api, clé api, clé dapi, jeton daccès, token de acceso, token de acesso, zugriffstoken, zugangstoken, токен доступа, アクセストークン, 액세스 토큰, api ключ, ключ api, апи ключ, api schlüssels, subscription key, api key, apikey, api keys, access key, subscription key, your key, the key, invalid key, key has been, auth, credential, credentials, access token, refresh token, auth token, bearer token, api token, bearer, password, secret, login, oauth,"
         " authentication, authorization header, auth cookie, certificate, request signature, access signature, the signature, signature you, signature does, session token, appid, api密钥, 密钥, 令牌, 签名, 鉴权, 身份验证, 身份认证, ключ, api schlüssel, clé,"
         " clave, 認証, apiキー, 키, 인증, api 키"
     ),
@@ -84,18 +84,18 @@ CONCEPTS: Final = {
     "place": "ip, region, country, location, territory, geographic, firewall, virtual network, ip address, your ip, ip range, allowlist, allow list, 地区, 国家, местоположение",
     "exceeds": (
         "超长, 已达上限, 达到上限, 已用完, 已用尽, に達し, 한도 초과, exceed, exceeds, exceeded, exceeding, too long, too large, too big, longer than, larger than, more than, greater than, bigger than, less than, over the, beyond,"
-        " above max, above maximum, maximum length, max length, overflow, overflows, overflowed, does not fit, doesnt fit, cannot truncate, at most, smaller than,"
+        " grown past, outgrown, outgrows, no longer fits, wont fit, cannot fit, above max, above maximum, maximum length, max length, overflow, overflows, overflowed, does not fit, doesnt fit, cannot truncate, at most, smaller than,"
         " oversized, too many, exceeds max, maximum allowed, max allowed, the max input, 超过, 超出, 超限, 过长, 太长, 過長, überschreitet, überschritten, zu lang, zu groß, превышает, превышен, превышена,"
         " слишком длинный, слишком большой, слишком много, dépasse, dépassé, trop long, excede, supera, demasiado largo, 超え, 초과, 너무 길"
     ),
     "used up": (
         "превысили, превысил, превышена, превышены, überschritten, überzogen, superado, superato, superata, esaurito, esaurita, excedeu, excedió, ultrapassou, ultrapassado, ultrapassada, dépassée, 超過, 超过, 超え, insuficientes, insuffisants, insuffisante, erschöpft, esgotado, esgotada, agotada, épuisée, исчерпана, закончился, 達しました, 達した, 도달, erreicht, atteint, atteinte, alcanzado, atingido, достигнут, insufficient, not enough, not sufficient, exhausted, depleted, ran out, run out, used up, exceeded, exceed, reached, negative, zero, no remaining, none left, overdue, bill overdue,"
-        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
+        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, declined, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
         " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, dépassé, insuficiente, agotado, excedida, excedido, superada, is not enough"
     ),
     "absent": (
         "no está disponible, não está disponível, nest pas disponible, не доступна, существует, nexiste pas, existiert nicht, não existe, não encontrado, no encontrado, no se encontró, non trouvé, wurde nicht gefunden, 찾을 수 없, 利用できません, not found, does not exist, doesnt exist, not exist, no such, unknown, cannot find, could not find, couldnt find, unable to find, could not resolve, not available,"
-        " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, closed, disabled, fade out,"
+        " not running, not deployed, unloaded, not loaded, not enabled, not activated, not active, retired, deprecated, decommissioned, removed, discontinued, sunset, turned off, switched off, shut off, taken offline, phased out, closed, disabled, fade out,"
         " faded out, no longer, end of life, no access, not have access, incorrect, invalid, wrong,"
         " not open, not opened, not purchased, not recognised, not recognized, unrecognized, unrecognised, offline, not authorized, not yet available, not accessible, degraded function, is degraded, no endpoints, no available, no route, notfound, 不存在, 未找到, 找不到, 已下线, 下线, 未开通,"
         " 未激活, 无权限, 无权使用, 无权访问, 错误, 없는, 없습니다, 존재하지, 存在しません, 見つかりません, nicht gefunden, nicht verfügbar, introuvable, no existe, не найден, не найдена, не существует"
@@ -134,12 +134,12 @@ CONCEPTS: Final = {
         " guidelines, prohibited, explicit, 敏感, 不安全, 违规, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
     ),
     "fails": (
-        "failed, fail, failure, fails, refused, reset, closed, lost, disconnected, dropped, aborted, timed out, unable, cannot, could not, couldnt, error, issue, broken, terminated, unreachable, 失败,"
+        "failed, fail, failure, fails, refused, reset, closed, lost, offline, disconnected, dropped, aborted, timed out, unable, cannot, could not, couldnt, error, issue, broken, terminated, unreachable, 失败,"
         " 无法, 拒绝, 错误, 断开, 超时, 실패, 거부, 失敗, できません, fehlgeschlagen, konnte nicht, fehler, échec, impossible, refusée, refusé, error, falló, rechazada, не удалось, отказано, ошибка"
     ),
     "cut": (
         "interrupted, closed, ended, terminated, incomplete, aborted, cut off, cut, broken, disconnected, prematurely, unexpectedly, before completion, before completed, without, idle timeout, no stream activity,"
-        " dropped, truncated, failed to parse, could not parse, parsing, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
+        " no chunk, no chunks, no data, no event, no events, no further, dropped, truncated, failed to parse, could not parse, parsing, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
     ),
     "timed out": "timeout, timed out, time out, time limit, deadline exceeded, deadline, timedout, etimedout, took too long, not respond in time, 超时, タイムアウト, 시간 초과, zeitüberschreitung, délai, тайм аут, лимит времени, время ожидания, expiró",
     "must": (
@@ -152,7 +152,7 @@ CONCEPTS: Final = {
     ),
     "json error": "xml syntax error, create valid json, generate valid json, produce valid json, return valid json, no valid json, unable to get json, non json response, not return json, not return valid json, invalid json response, unterminated string, unexpected end of json, unexpected token, expecting property name, extra data line, not valid json",
     "died": "no longer running, has terminated, was terminated, terminated, crashed, has died, died, exited, unexpectedly stopped, stopped unexpectedly, is dead, was killed, got killed",
-    "broke": "unexpected problem, unexpected issue, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
+    "broke": "unexpected problem, unexpected issue, unexpected condition, unexpected failure, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
     "wrong setup": "invalid, incorrect, not correct, wrong, missing, not installed, not configured, upgrade, mismatch, incompatible, not compatible, set, unsupported, only supports, self signed, verify failed, 不正确, 错误, 正しくありません, 올바르지, falsch, inkorrekt",
     "unrecognized": "mandatory, requires, unrecognized, unrecognised, unknown parameter, unknown field, unknown argument, unknown key, unknown name, not recognized, extra",
     "amiss": "cannot be empty, must not be empty, cannot be null, must not be null, is required, are required, must be, is mandatory, 不能为空, 不可为空, 必填, 缺少, 错误, 有误, 无效",

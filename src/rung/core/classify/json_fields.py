@@ -34,6 +34,7 @@ _FIELD_ROLES: Final = {
         (
             "message", "error", "detail", "msg", "raw", "description", "error_message", "errorMessage", "error_description",
             "title", "Message", "status_msg", "error_msg", "errmsg", "errMsg", "err_msg", "errorMsg", "statusMessage", "status_message",
+            "Error", "Detail", "details", "errors", "warnings", "faultstring", "errorDetail", "error_detail", "errorDescription",
         ),
         _MESSAGE,
     ),
@@ -55,6 +56,7 @@ RELAYING_STATUSES: Final = frozenset(
 )  # of gateways, also where the service behind them rejects the request
 _MAX_CODE_CHARS: Final = 80
 _QUOTES: Final = ("'", '"')
+_LIST_OF_TEXTS: Final = ('["', "['", '[\\"')
 _CODE_PARTS: Final = LazyPattern("[.:]")
 _decode: Final = JSONDecoder().raw_decode
 
@@ -92,6 +94,8 @@ def _walk_object(facts: Facts, value: dict[str, Any], messages: list[str], depth
             for part in item:
                 if type(part) is dict and depth < _MAX_DEPTH:
                     _walk_object(facts, part, messages, depth + 1)
+                elif type(part) is str and _FIELD_ROLES.get(name) is _MESSAGE:
+                    _read_field(facts, name, part, messages)
         elif item and name in _FIELD_ROLES:
             if type(item) is str:
                 _read_field(facts, name, item, messages)
@@ -155,6 +159,8 @@ def scan_fields(facts: Facts, text: str) -> list[str]:
         if role is None or not text.startswith(closing, field.start(1) - len(closing)):
             continue
         begin = field.end()
+        if role is _MESSAGE and text.startswith(_LIST_OF_TEXTS, begin):
+            begin += 1
         opening = text[begin : begin + len(closing)]
         if opening[:1] in _QUOTES:
             opening = opening[0]  # a repr escapes only the quotes of one kind: {\'message\': "no"}

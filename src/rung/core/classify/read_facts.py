@@ -62,9 +62,17 @@ def _read_call(facts: Facts, text: str) -> None:
     else:
         text = text.partition("requestBodyValues")[0] if messages is None else _strip_echoed_request(text)
         message = head_and_tail(text.strip())
-    facts.message = message
+    facts.message = message = _LABEL.sub("", message) if message.startswith(_LABEL_WORDS) else message
     if facts.status in RELAYING_STATUSES:
         facts.status = status_in(message[:HEADLINE_CHARS]) or facts.status
+    _read_words(facts, message)
+    if is_answer or _is_no_service(facts):
+        facts.words = facts.message_words = ()
+        facts.all_words = set()
+
+
+def _read_words(facts: Facts, message: str) -> None:
+    """Read the words of the service's message, without the request that it quotes."""
     if facts.status in _ECHOING_STATUSES:
         unquoted = strip_quoted(message)  # these errors quote the rejected request
         if len(unquoted) > _MIN_UNQUOTED_SHARE * len(message):  # else the message itself is in quotes
@@ -75,11 +83,22 @@ def _read_call(facts: Facts, text: str) -> None:
             [word for word in words if word.endswith(_EXCEPTION)]
         )  # AWS's codes, also without their frame
     facts.all_words = set(words)
-    is_report = "passed" in facts.all_words and not (facts.exception_names or facts.status)  # “429 tests passed”
-    is_own_bug = facts.status is None and facts.exception_names & OWN_BUGS and facts.exception_names <= _BUGS_AND_BASES
-    if is_answer or is_report or is_own_bug:
-        facts.words = facts.message_words = ()
-        facts.all_words = set()
+
+
+def _is_no_service(facts: Facts) -> bool:
+    """Return whether a text is a report of tests, or a bug of the program that called: its words are not an error's."""
+    names = facts.exception_names
+    if facts.status is None and names & OWN_BUGS and names <= _BUGS_AND_BASES:
+        if _NO_KEY_VARIABLE.search(facts.message):
+            facts.codes.add("missing_api_key")
+        return True
+    return "passed" in facts.all_words and not (names or facts.status)  # “429 tests passed”
+
+
+_NO_KEY_VARIABLE: Final = LazyPattern(r"KeyError: ['\"]?[A-Z0-9_]{0,60}(?:API_KEY|API_TOKEN|ACCESS_KEY|ACCESS_TOKEN)\b")
+# "Error:" in Chinese, whose word also means "wrong".
+_LABEL_WORDS: Final = ("错误", "錯誤")
+_LABEL: Final = LazyPattern(r"\A(?:错误|錯誤)[\w ]{0,20}[:：]\s*")
 
 
 # What a gateway adds around the message of a provider: its own model names, and who returned the error.

@@ -27,7 +27,7 @@ _LEADING_STATUS: Final = LazyPattern(
 )
 # Before a sentence, only the statuses that services answer: "401 Virtual Key expected".
 _STATUS_AND_SENTENCE: Final = LazyPattern(
-    r"(40[0-5]|408|409|413|422|424|429|50[0-4]|529) (?=[A-Z][A-Za-z]{2,20}[ :,][^\n]|[\u3400-\u9fff])(?![A-Z][a-z]+s? (?:passed|failed)\b)"
+    r"(40[0-5]|408|409|413|422|424|429|50[0-4]|529) (?=[A-Z][A-Za-z'’]{2,20}[ :,][^\n]|[\u3400-\u9fff])(?![A-Z][a-z]+s? (?:passed|failed)\b)"
 )
 _BRACKETED_STATUS: Final = LazyPattern(r"\[\d{3} [A-Z][a-z]+")
 _CLASS_AND_STATUS: Final = LazyPattern(r"[\w.]{0,100}(?:Error|Exception): ([45]\d\d)[ \t]*(?:\n|$)")  # and nothing else

@@ -23,7 +23,7 @@ ACCESS: Final = (
             "default credentials were/was not found", "didnt/not provide an api key", "provide an api key",
             "no auth/authentication credentials", "no credential for/found/available", "missing authentication header", "missing * authentication header", "missing authorization header",
             "missing bearer", "environment variable * not set", "api key option must be set", "gcloud * was not found",
-            "not logged in", "please log in", "please run login", "login required", "no authentication/authorization header",
+            "not logged in", "not signed in", "please log in", "please sign in", "please run login", "login required", "no authentication/authorization header",
             "requires * api key", "did not find * api key", "no * credentials found", "illegal header value bbearer", "find a secret", "must provide an api key", "could not find * credentials", "credentials could not be found", "unregistered callers",
         ),
         output_has=(
@@ -31,7 +31,7 @@ ACCESS: Final = (
             "could not automatically determine credentials", "no api key found", "api key environment variable * not set",
             "api key client option must be set", "gh auth login", "gcloud auth login", "active account selected", "to be logged in", "need auth", "requires auth", "interactive login", "could not read username", "no password supplied", "not logged in", "default credentials were not found",
         ),
-        except_if=("log in again", "could not be refreshed", "problem refreshing", "api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
+        except_if=("log in again", "sign in again", "could not be refreshed", "problem refreshing", "api key not found please pass a valid", "expired", "invalid api key", "invalid token", "is not valid"),
     ),
     ClassifyRule(
         id="abroad",
@@ -74,7 +74,7 @@ ACCESS: Final = (
             "token expired", "token is/has expired", "expired token", "invalid token/bearer/credentials/authentication",
             "oauth * not allowed", "oauth token", "not authenticated", "bad credentials", "could not validate credentials",
             "token * revoked/invalid", "key * revoked", "signature we calculated does not match",
-            "login/session expired", "please re authenticate", "please reauthenticate", "please run login again", "please log in again", "token could not be refreshed", "reauthentication failed", "access key id * does not exist", "organization has been disabled",
+            "login/session expired", "please re authenticate", "please reauthenticate", "please run login again", "please log in again", "sign in again", "signing in again", "token could not be refreshed", "reauthentication failed", "access key id * does not exist", "organization has been disabled",
             "account * deactivated/suspended/disabled/banned", "request not allowed", "user not found", "密钥无效", "令牌无效",
             "unauthorized", "invalid authorization", "authorization header * invalid", "failed to authenticate", "proxy authentication required",
         ),

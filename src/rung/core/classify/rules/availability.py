@@ -43,7 +43,7 @@ AVAILABILITY: Final = (
         why="The service is down for maintenance, with or without an announced end.",
         example=Evidence(text="The API is under maintenance until further notice"),
         output_has=(
-            "under maintenance", "scheduled maintenance", "maintenance mode", "down for maintenance", "undergoing maintenance",
+            "under maintenance", "scheduled/planned/ongoing/routine/emergency maintenance", "maintenance mode", "down for maintenance", "undergoing maintenance",
             "services/service will be down", "major outage", "service has been discontinued", "services down",
         ),
     ),
@@ -86,8 +86,8 @@ AVAILABILITY: Final = (
             "capacity is limited", "high demand", "high load", "peak load", "heavy load", "temporarily unavailable", "service unavailable",
             "server is busy", "system is busy", "servers are busy", "too busy", "is currently loading", "model is loading", "loading model",
             "model is still loading", "model is not ready", "model not ready", "no available workers/server/servers/instances", "no idle/free/ready workers", "no healthy upstream",
-            "experiencing high", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
-            "currently unavailable", "service is unavailable", "backend is unavailable", "queue is full", "waiting queue", "访问量过大", "服务繁忙",
+            "experiencing high", "experiencing * high traffic/demand/load/volume/usage", "high traffic", "heavy traffic", "high volume of requests/traffic", "no slot/slots/gpu/gpus available/free", "no free/available slot/slots/gpu/gpus", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
+            "currently unavailable", "service is unavailable", "backend is unavailable", "^busy$", "^upstream/server/service busy$", "queue is full", "waiting queue", "访问量过大", "服务繁忙",
         ),
         except_if=("free tier is not", "error/failed/failure/unable loading model", "model loading was stopped"),
     ),
@@ -103,7 +103,7 @@ AVAILABILITY: Final = (
             "stream ended before/without/unexpectedly", "error decoding response body", "response ended prematurely", "incompleteread",
             "connection broken", "stream error", "premature close", "stream was interrupted", "stream interrupted", "stream terminated",
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
-            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "unexpected eof$", "eof$", "closed mid response", "error occurred during streaming", "rst stream", "connection closed at byte", "^typeerror terminated", "^terminated$",
+            "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "unexpected eof$", "eof$", "closed mid response", "error occurred during streaming", "rst stream", "connection closed at byte", "typeerror terminated", "^terminated$",
         ),
         except_if=(
             "error sending request",  # then it never began
@@ -147,7 +147,7 @@ AVAILABILITY: Final = (
         message_has=(
             "timed out", "timeout of * exceeded", "deadline exceeded", "request timeout", "request timed out", "took too long",
             "operation timed out", "timeout exceeded", "timeout error", "gateway timeout", "timeout while", "timed out waiting", "exceeded the timeout",
-            "within the deadline", "read timeout", "timeout awaiting", "etimedout", "connect/connection timeout", "connection timed out", "请求超时",
+            "within the deadline", "did not answer/respond/reply within/in", "didnt answer/respond/reply within/in", "no answer/response/reply within", "httpclient timeout", "due to timeout", "due to a timeout", "read timeout", "timeout awaiting", "etimedout", "esockettimedout", "connect/connection timeout", "connection timed out", "请求超时",
         ),
     ),
     ClassifyRule(
@@ -171,19 +171,19 @@ AVAILABILITY: Final = (
             "ConnectionError", "gaierror", "SSLError", "RemoteDisconnected", "ConnectError", "ReadError", "WriteError", "RemoteProtocolError",
             "ClientConnectorError", "ClientOSError", "ServerDisconnectedError", "EndpointConnectionError", "ConnectionClosedError",
             "HTTPClientError", "ProxyError", "NewConnectionError", "MaxRetryError", "NameResolutionError", "ClientConnectorDNSError", "CloseError",
-            "ProxyConnectionError", "ConnectionResetError", "ProtocolError", "NetworkError", "ConnectionRefusedError", "ClientConnectionError",
+            "ProxyConnectionError", "ConnectionResetError", "UnknownHostException", "ConnectException", "SocketException", "NoRouteToHostException", "ProtocolError", "NetworkError", "ConnectionRefusedError", "ClientConnectionError",
         ),
         output_has=(
             "connection refused/reset/aborted/closed/lost", "connection to the server * refused", "connection error", "unable to connect", "could not connect",
             "failed to connect", "cannot connect", "connection was closed/refused/reset", "connection was forcibly closed", "connection closed",
-            "econnrefused", "econnreset", "enotfound", "eai again", "epipe", "ehostunreach", "enetunreach", "econnaborted", "und err socket",
+            "econnrefused", "econnreset", "enotfound", "eai again", "epipe", "ehostunreach", "enetunreach", "enetreset", "enetdown", "ehostdown", "enotconn", "econnaborted", "und err socket",
             "und err connect timeout", "socket hang up", "getaddrinfo", "name or service not known", "temporary failure in name resolution",
             "temporary failure resolving", "could not resolve host", "couldnt resolve host", "failed to resolve", "nodename nor servname",
             "network is unreachable", "network unreachable", "no route to host", "fetch failed", "server disconnected", "without sending a response",
             "remote end closed connection", "max retries exceeded with url", "network error", "dns resolution failed", "broken pipe", "socket closed", "dns lookup failed",
             "tls handshake", "ssl handshake", "ssl connect error", "unexpected eof while reading", "unable to access * could not resolve",
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
-            "proxyconnect tcp", "tunnel connection failed", "error sending request", "do request failed", "dial tcp", "response body while trying to fetch", "parse error expected http", "host is down", "connection unexpectedly closed", "err internet disconnected",
+            "proxyconnect tcp", "tunnel connection failed", "error sending request", "do request failed", "dial tcp", "response body while trying to fetch", "parse error expected http", "host is down", "no such host", "unknownhostexception", "attempting to fetch resource", "^typeerror load failed", "connection unexpectedly closed", "err internet disconnected",
         ),
         except_if=(
             "failed to resolve file/path/module/import/entry/reference/symbol/type/plugin/alias", "failed fatal", "no password supplied", "timeout expired", "read timed out", "timeout exceeded while awaiting", "error responses", "connection closed at byte",
@@ -199,7 +199,7 @@ AVAILABILITY: Final = (
         exception=("RateLimitExceededException", "ThrottlingException", "TooManyRequests", "TooManyRequestsException", "ThrottledException"),
         message_has=(
             "rate limit", "rate limits", "rate limited", "ratelimited", "ratelimit", "too many requests", "throttling", "throttled", "request rate",
-            "requests per minute", "requests per second", "tokens per minute", "please wait * before", "slow down", "too many tokens please wait",
+            "rate exceeded", "burst limit", "requests per minute", "requests per second", "tokens per minute", "please wait * before", "slow down", "too many tokens please wait",
             "too many concurrent", "concurrency limit", "concurrent requests", "requests rate", "resource exhausted", "resource has been exhausted",
             "request was throttled", "cooling down", "in cooldown", "limiting requests", "请求过于频繁", "速率限制", "limit exceeded try again",
         ),

@@ -61,7 +61,7 @@ LIMITS: Final = (
             "reduce the length of the messages/prompt/input", "reduce the input length", "context/prompt overflow",
             "larger than * context", "input length * exceed/exceeds/exceeded", "range of input length should be",
             "max tokens must be at least 1 got", "prompt length * exceeds/exceed", "maximum prompt length",
-            "available context size", "reached * context window/length/limit", "^token limit$", "tokens is too large", "tokens are too large", "too large to process", "exceeds * token limit of", "input * exceeds the * token limit",
+            "available context size", "reached * context window/length/limit", "context window/length/limit reached/hit", "context window/length/limit is/was reached/full", "out of context", "room in the context", "room in * context window", "^token limit$", "tokens is too large", "tokens are too large", "too large to process", "exceeds * token limit of", "input * exceeds the * token limit",
             "context shift is disabled", "enable context shift", "context overflows", "context the overflows", "a larger context length", "prompt tokens limit exceeded", "fit in the context", "fit within the context", "prompt contains * tokens * maximum", "message token length exceeds",
         ),
         except_if=(
@@ -189,7 +189,7 @@ LIMITS: Final = (
         example=Evidence(status=500, text="model requires more system memory (9 GiB) than is available (4 GiB)"),
         message_has=(
             "requires more system memory", "cuda out of memory", "cuda error out of memory", "enough available memory",
-            "unable to allocate", "out of memory", "insufficient memory", "insufficient system resources", "not enough memory/vram/ram", "oom$", "oom error",
+            "unable to allocate", "failed to allocate", "cudamalloc failed", "out of memory", "insufficient memory", "insufficient system resources", "not enough memory/vram/ram", "oom$", "oom error",
         ),
     ),
 )  # fmt: skip

@@ -114,7 +114,7 @@ REQUEST: Final = (
         code=("internalserverexception", "internalfailure"),
         message_has=(
             "internalserverexception", "^internal server error$", "message internal server error$", "model/engine/runner/worker has crashed", "model crashed",
-            "unexpectedly stopped",
+            "unexpectedly stopped", "finish/stop reason error$",
         ),
     ),
     ClassifyRule(

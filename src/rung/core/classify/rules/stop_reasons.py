@@ -79,7 +79,7 @@ STOP_REASONS: Final = (
             "flagged as potentially", "was flagged", "flagged by * moderation/safety/policy", "safety system/filters/filter/settings",
             "for safety reasons", "violates/violating/violate * usage/content policy/policies/guidelines",
             "blocked by * safety/content/policy/filter", "blocked due to safety", "prohibited content/use",
-            "inappropriate content", "usage policies * violat", "harmful content", "guardrail intervened", "guardrail/guardrails * failed/violated/violation/blocked/triggered",
+            "inappropriate content", "usage policies * violat", "harmful content", "guardrail intervened", "guardrail/guardrails * failed/violated/violation/blocked/triggered", "block/blocked reason other/safety/image/language", "blockedreason",
         ),
         except_if=("is not supported", "account was flagged", "account has been flagged", "malformed function call"),
     ),
@@ -111,7 +111,7 @@ STOP_REASONS: Final = (
         exception=("OutputParserException", "OutputParsingError", "JSONParseError", "InstructorRetryException", "AgentParsingError", "UnexpectedModelBehavior", "ModelBehaviorError", "AI_TypeValidationError", "AI_JSONParseError", "AI_NoObjectGeneratedError", "AI_InvalidToolInputError", "AI_InvalidToolArgumentsError", "AdapterParseError"),
         message_has=(
             "could not parse llm/model/tool", "failed to parse tool call", "failed to call a function",
-            "tool call validation failed", "model produced invalid", "failed to generate json", "no choices returned/in", "returned no choices/candidates/content/output", "empty response/completion/content from", "none or empty", "model/llm response/output did not", "response/output/answer did not respect/match/follow/conform/adhere", "response/output does not conform/adhere", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call",
+            "tool call validation failed", "model produced invalid", "failed to generate json", "no choices returned/in", "returned no choices/candidates/content/output", "empty response/completion/content from", "none or empty", "model/llm response/output did not", "response/output/answer did not respect/match/follow/conform/adhere", "response/output does not conform/adhere", "unable to parse * model/llm * output/response", "could not be parsed as json", "tool call arguments * json", "invalid tool call", "retries * for output/result validation", "maximum output/result retries", "stop reason malformed response", "finish reason malformed response", "tool call could not be parsed",
         ),
         except_if=("in messages", "in the messages", "in message/conversation/chat history", "in the message/conversation/chat history"),  # then the request holds it
     ),
