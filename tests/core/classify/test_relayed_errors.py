@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rung.core.classify.classifier import classify
-from rung.core.classify.status_text import status_in
+from rung.core.classify.status_text import status_in, status_of_call
 from rung.core.domain.failures import Kind
 
 K = Kind
@@ -121,5 +121,54 @@ TERSE = [
 @pytest.mark.parametrize(("error", "kind", "retryable"), TERSE)
 def test_texts_of_few_words(error: Any, kind: Kind, retryable: bool) -> None:
     """A few words name the kind, whether they are a text, a field, a list, or a class and a value."""
+    failure = classify(error)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+FORMS = [
+    ("Bad request (400): no", 400),
+    ("got 502 from the relay", 502),
+    ("gave up, code 429", 429),
+    ("gave up, code=429", 429),
+    ("Unexpected server response: 503", 503),
+    ('404 error "nothing here"', 404),
+    ("the call failed with a 529", 529),
+    ("StatusCode(401)", 401),
+    ("Response status code does not indicate success: 503 (Service Unavailable).", 503),
+    ("got 503 chairs", None),
+    ("error code 1015", None),
+    ("code 5030", None),
+    ("in 2 of (1404) cases", None),
+    ("listening on 0.0.0.0:500 error free", None),
+    ("no number", None),
+]
+
+
+@pytest.mark.parametrize(("text", "status"), FORMS)
+def test_a_status_of_a_call_in_any_form(text: str, status: int | None) -> None:
+    """Where a call failed, a known status is found in brackets, behind a code and before the word error."""
+    assert status_of_call(text) == status
+
+
+MORE = [
+    ("rpc error: code = ResourceExhausted desc = no", K.RATE_LIMIT, True),
+    ("rpc error: code = Unauthenticated desc = no", K.AUTH_ERROR, False),
+    ("StatusCode.UNAVAILABLE: no", K.OVERLOADED, True),
+    ("Names of models are a or b, but you passed c: no such model", K.MODEL_UNAVAILABLE, False),
+    (http(400, "the signature must be passed back with the next turn"), K.INVALID_REQUEST, False),
+    ("test_model_not_found passed", K.UNKNOWN, False),
+    ("you send requests too quickly", K.RATE_LIMIT, True),
+    (http(400, "at most 10 tokens per submitted batch, yours has 12"), K.INVALID_REQUEST, False),
+    (http(400, "batch size is invalid, it should be no larger than 10 inputs"), K.INVALID_REQUEST, False),
+    ("Your quota will reset after 9s: you have exhausted your capacity", K.RATE_LIMIT, True),
+    ("Your quota will reset after 9h: you have exhausted your capacity", K.QUOTA_EXHAUSTED, False),
+    ("TypeError: Invalid URL", K.CONFIGURATION, False),
+    ("400 Invalid session", K.AUTH_ERROR, False),
+]
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), MORE)
+def test_codes_batches_and_what_was_passed(error: Any, kind: Kind, retryable: bool) -> None:
+    """Codes of gRPC are codes, a batch is no prompt, and a value that was passed is no report of tests."""
     failure = classify(error)
     assert (failure.kind, failure.retryable) == (kind, retryable)

@@ -20,7 +20,7 @@ CONCEPTS: Final = {
         " max new tokens, maximum output"
     ),
     "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, base64, page, pages",
-    "batch": "batch size, batch limit, max batch, maximum batch, texts per, inputs per, number of inputs, number of texts, number of documents",
+    "batch": "batch size, batch limit, max batch, per batch, submitted batch, in batch, the batch, your batch, maximum batch, texts per, inputs per, number of inputs, number of texts, number of documents",
     "name": "name, names, description, title, metadata",
     "model": (
         "model, models, deployment, deployments, engine, endpoint, function id, inference profile, adapter, checkpoint, 模型, モデル, 모델, modell, modèle,"
@@ -76,7 +76,7 @@ CONCEPTS: Final = {
     "process": "runner, runner process, model runner, worker process, engine core, engine process, inference process, model process, server process, backend process, inference server, child process",
     # -- what it says of it
     "too many": (
-        "too many requests, sent too many messages, sent too many prompts, sending too many messages, sending messages too, too many messages sent, too many messages recently, zu viele anfragen, zu viele nachrichten, trop de messages, demasiados mensajes, слишком много сообщений, trop de requêtes, demasiadas solicitudes, demasiadas peticiones, muitas requisições, muitas solicitações, troppe richieste,"
+        "too many requests, requests too quickly, requests too fast, requests too rapidly, messages too quickly, messages too fast, calls too quickly, calls too fast, going too fast, sent too many messages, sent too many prompts, sending too many messages, sending messages too, too many messages sent, too many messages recently, zu viele anfragen, zu viele nachrichten, trop de messages, demasiados mensajes, слишком много сообщений, trop de requêtes, demasiadas solicitudes, demasiadas peticiones, muitas requisições, muitas solicitações, troppe richieste,"
         " te veel verzoeken, zbyt wiele żądań, çok fazla istek, слишком много запросов, превышен лимит запросов, リクエストが多すぎ, リクエスト数が, 要求が多すぎ, 요청이 너무 많, 請求過多, 请求过多,"
         " 请求太多, 请求次数过多, 请求过于频繁, 过于频繁, 过快, 调用频率"
     ),
@@ -157,7 +157,7 @@ CONCEPTS: Final = {
     "unrecognized": "mandatory, requires, unrecognized, unrecognised, unknown parameter, unknown field, unknown argument, unknown key, unknown name, not recognized, extra",
     "amiss": "cannot be empty, must not be empty, cannot be null, must not be null, is required, are required, must be, is mandatory, 不能为空, 不可为空, 必填, 缺少, 错误, 有误, 无效",
     "shorten": "压缩, 缩短, 精简, 減ら, 줄여, shorten",
-    "template": "prompt template, chat template, jinja template",
+    "template": "raise exception, prompt template, chat template, jinja template",
     "bad schema": "invalid schema, invalid json schema, schema is invalid, schema is not valid, invalid schema for, json schema not supported, unsupported json schema, schema is not supported",
     # -- of the output of tools
     "rejected": "rejected, invalid, incorrect, denied, not accepted, expired, revoked, failed, not valid, wrong",

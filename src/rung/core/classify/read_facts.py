@@ -8,12 +8,14 @@ from rung.core.classify.facts import Facts, snake_case
 from rung.core.classify.json_fields import RELAYING_STATUSES, extract_messages, has_fields
 from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
-from rung.core.classify.status_text import classes_in, status_in, status_of_reason
+from rung.core.classify.status_text import classes_in, status_in, status_of_call
 from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, OWN_BUGS, head_and_tail, strip_quoted
 from rung.core.classify.tool_output import read_tool
 from rung.core.domain.failures import Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rung.core.domain.failures import Evidence
 
 
@@ -32,6 +34,7 @@ def read_facts(evidence: Evidence) -> Facts:
     return facts
 
 
+_RPC_CODE: Final = LazyPattern(r"(?:code = |StatusCode\.)([A-Z][A-Za-z_]{2,30})\b")  # of gRPC and .NET
 _MIN_UNQUOTED_SHARE: Final = 0.3
 _ECHOING_STATUSES: Final = frozenset({400, 404, 422})
 _EXCEPTION: Final = "exception"
@@ -51,11 +54,13 @@ def _read_call(facts: Facts, text: str) -> None:
         text = _page_title(text)
     if facts.status is None:
         head = text[:HEADLINE_CHARS]
-        facts.status = status_in(head) or status_of_reason(head)
+        facts.status = status_of_call(head)
         if not facts.exception_names or facts.exception_names <= _WRAPPER_CLASSES:
             facts.exception_names.update(classes_in(head))
     if "rror occurred (" in text and (named := AWS_CODE.search(text)):
         facts.codes.add(named[1].lower())
+    if ("code = " in text or "StatusCode." in text) and (named := _RPC_CODE.search(text)):
+        facts.codes.update((named[1].lower(), snake_case(named[1])))
     is_answer = facts.phase is Phase.RESULT and _read_answer(facts, whole)
     if messages:
         message = messages[0] if len(messages) == 1 else "\n".join(dict.fromkeys(messages))  # some SDKs repeat the body
@@ -92,9 +97,21 @@ def _is_no_service(facts: Facts) -> bool:
         if _NO_KEY_VARIABLE.search(facts.message):
             facts.codes.add("missing_api_key")
         return True
-    return "passed" in facts.all_words and not (names or facts.status)  # “429 tests passed”
+    return "passed" in facts.all_words and not (names or facts.status) and _reports_tests(facts.words)
 
 
+def _reports_tests(words: Sequence[str]) -> bool:
+    """Return whether the words report what has passed: "429 tests passed". A value is passed, too: "which you passed"."""
+    at = words.index("passed")
+    return words[at - 1] not in _BEFORE_A_VALUE and words[at + 1] not in _AFTER_PASSING
+
+
+_BEFORE_A_VALUE: Final = frozenset(
+    {"you", "be", "been", "was", "were", "is", "are", "not", "value", "values", "argument", "incorrectly"}
+)
+_AFTER_PASSING: Final = frozenset(
+    {"in", "into", "to", "as", "back", "by", "through", "via", "with", "model", "an", "a", "the"}
+)
 _NO_KEY_VARIABLE: Final = LazyPattern(r"KeyError: ['\"]?[A-Z0-9_]{0,60}(?:API_KEY|API_TOKEN|ACCESS_KEY|ACCESS_TOKEN)\b")
 # "Error:" in Chinese, whose word also means "wrong".
 _LABEL_WORDS: Final = ("错误", "錯誤")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SPAN_WORDS: Final = 14  # from the first to the last concept of a statement
-_NEAR_WORDS: Final = 4  # beside a statement, where an unwanted concept counts as well
+_NEAR_WORDS: Final = 8  # beside a statement, where an unwanted concept counts as well
 MAX_WORDS: Final = 400  # of a message that are read
 MAX_CHARACTERS: Final = 1_000  # in which numbers are compared
 

@@ -105,6 +105,22 @@ def status_of_reason(head: str) -> int | None:
     return _REASONS[reason] if not before.strip() or before.endswith(_BEFORE_REASON) else None
 
 
+# Forms that may also be a count, read only where a call failed: "Bad request (400)", "failed with 429", "404 error".
+_KNOWN: Final = r"(40[0-9]|41[0357]|42[2459]|451|49[89]|50[0-4]|507|52[0-9]|530)"
+_LOOSE_STATUS: Final = LazyPattern(
+    rf"\({_KNOWN}\)|(?:[Cc]ode ?[=:]? ?|[Gg]ot (?:an? )?|[Ww]ith (?:an? )?|[Rr]esponse:? |HTTP-){_KNOWN}(?![\w.]|,\d| [a-z]+s\b)|(?<![\w.,:/$#-]){_KNOWN} (?:error|response)\b"
+)
+
+
+def status_of_call(head: str) -> int | None:
+    """Return the HTTP status that the beginning of the text of a failed call reports, in any form."""
+    strict = status_in(head) or status_of_reason(head)
+    if strict is not None or not ("4" in head or "5" in head):
+        return strict
+    loose = _LOOSE_STATUS.search(head)
+    return None if loose is None else int(loose[1] or loose[2] or loose[3])
+
+
 def _precedes_status(before: str) -> bool:
     """Return whether these words announce a status."""
     words = before.lower().rstrip(_SEPARATORS)

@@ -100,7 +100,7 @@ LIMITS: Final = (
         why="Reported as a quota, but it resets within the hour: a rate limit.",
         example=Evidence(status=429, text="Quota exceeded for requests per day. Please retry in 36.5s."),
         code=("resource_exhausted", "rate_limit_exceeded"),
-        message_has=("quota exceeded", "quota exhausted", "exceeded your current quota", "rate limit reached", "usage limit"),
+        message_has=("quota exceeded", "quota exhausted", "exceeded your current quota", "rate limit reached", "usage limit", "quota/limit/limits will reset", "exhausted your capacity/quota/limit"),
         wait_under=3_600.0,
         except_if=("request too large",),
     ),

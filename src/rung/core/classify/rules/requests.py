@@ -19,7 +19,7 @@ REQUEST: Final = (
             "ids were found without tool result", "no tool output found for", "no tool call found for", "without its required following item",
             "did not have response messages", "must be followed by tool messages", "unexpected tool use id", "function call turn comes immediately after",
             "number of function response parts is equal", "tool result * without * tool use", "each tool use block must have a corresponding",
-            "tool call id * not found in", "expected toolresult blocks", "role tool must be a response to a preceding/preceeding",
+            "tool call id * not found in", "expected toolresult blocks", "no previous assistant message", "role tool must be a response to a preceding/preceeding",
         ),
     ),
     ClassifyRule(
@@ -51,7 +51,7 @@ REQUEST: Final = (
         why="The client's base URL is not a URL.",
         example=Evidence(exceptions=("httpx.UnsupportedProtocol",), text="Request URL is missing an 'http://' or 'https://' protocol."),
         exception=("UnsupportedProtocol", "MissingSchema", "InvalidSchema", "InvalidURL"),
-        message_has=("no scheme supplied", "url is missing an"),
+        message_has=("no scheme supplied", "url is missing an", "typeerror invalid url", "err invalid url"),
     ),
     ClassifyRule(
         id="wrong-object",

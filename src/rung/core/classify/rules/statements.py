@@ -89,7 +89,7 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that more was sent in a short time than is allowed.",
         example=Evidence(status=400, text="you are limited to 20 calls per minute, which you exceeded"),
-        says=("per time, exceeds", "per time, used up", "too many"),
+        says=("per time, exceeds, !batch", "per time, used up, !batch", "too many"),
         phase=(*CALLS, Phase.TOOL),
     ),
     ClassifyRule(
