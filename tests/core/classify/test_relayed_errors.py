@@ -172,3 +172,54 @@ def test_codes_batches_and_what_was_passed(error: Any, kind: Kind, retryable: bo
     """Codes of gRPC are codes, a batch is no prompt, and a value that was passed is no report of tests."""
     failure = classify(error)
     assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+STOPPED = [
+    ("answer ended, finish_reason: length", K.OUTPUT_LIMIT, False),
+    ("candidate 0: finish_reason is RECITATION", K.CONTENT_FILTER, False),
+    ("Unhandled stop reason: MALFORMED_FUNCTION_CALL", K.MALFORMED_OUTPUT, True),
+    ("the model declines to answer this", K.REFUSAL, False),
+    ("your subscription lapsed in May", K.QUOTA_EXHAUSTED, False),
+    ("il saldo è insufficiente", K.QUOTA_EXHAUSTED, False),
+    ("дневной лимит исчерпан", K.QUOTA_EXHAUSTED, False),
+    (http(403, "This model is only available on the large plan"), K.MODEL_UNAVAILABLE, False),
+    (http(404, "No models installed here"), K.MODEL_UNAVAILABLE, False),
+    (http(400, "文本包含违禁词"), K.CONTENT_FILTER, False),
+    ("oh no, something broke on our side", K.SERVER_ERROR, True),
+    ({"exception_type": "ssl.SSLEOFError", "message": "EOF occurred in violation of protocol"}, K.NETWORK, True),
+    ("error reading a body from connection: bye", K.STREAM_INTERRUPTED, True),
+    ({"status": 403, "body": "<title>Access denied | models.test used Cloudflare to restrict access</title>"}, K.PERMISSION_DENIED, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), STOPPED)
+def test_stop_reasons_and_refusals_in_words(error: Any, kind: Kind, retryable: bool) -> None:
+    """A stop reason counts within a text, too, and so does what a plan, a proxy or a model refuses in its own words."""
+    failure = classify(error)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+TRANSIENT_OR_NOT = [
+    ("Request timed out. Please check your parameters.", True),
+    (http(503, "This model is only available at night; the server is overloaded, try again later"), True),
+    (http(502, "the upstream answered: HTTP 529"), True),
+    (http(502, "the upstream answered: HTTP 402"), False),
+    (http(500, "batch worker crashed"), True),
+    (http(429, "slow down", details="see https://models.test/limits"), True),
+    (http(400, "the stream option takes no data"), False),
+    (http(400, "stream_options cannot be used without stream"), False),
+    (http(400, "timeout must be a number"), False),
+    (http(404, "timeout while the file was looked up"), True),
+    (http(404, "model m-9 was taken offline"), False),
+    (http(503, "model m-9 is temporarily not found in the pool"), True),
+    ("stream disconnected before completion: your monthly usage limit is used up", False),
+    (http(501, "try again later"), False),
+    (http(400, "Could not parse the JSON body of this request; please try again"), False),
+    ("the batch of 20 finished with 429 tests passed", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "retryable"), TRANSIENT_OR_NOT)
+def test_advice_to_repeat_is_not_turned_by_a_word(error: Any, retryable: bool) -> None:
+    """One word of the other sort does not turn the advice."""
+    assert classify(error).retryable is retryable

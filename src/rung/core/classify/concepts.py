@@ -72,7 +72,7 @@ CONCEPTS: Final = {
         "for the hour, for this hour, this hour, requests an hour, messages an hour, calls an hour, 每小时, 每小時, 時間あたり, 시간당, pro stunde, par heure, por hora, в час, per minute, per second, per hour, per day, per 1 minute, tpm, rpm, rps, qps, tpd, rpd, minute, requests per, tokens per, request limit exceeded, requests limit exceeded, token bucket, qpm, itpm, too often, too frequently, too frequent, слишком частый, слишком часто, лимит запросов, слишком много запросов, concurrency, concurrent,"
         " in parallel, 每分钟, 每秒, 频率, 并发, 速率, 分钟, 분당, 초당, pro minute, в минуту, por minuto, par minute"
     ),
-    "per day": "本日, 当天, 오늘, heute, hoy, hoje, сегодня, mensuel, mensual, mensal, ежедневный, diario, diária, daily, per day, weekly, monthly, week, month, today, tpd, rpd, per week, per month, 每日, 每天, 今日, 每月, 当日, 하루, 일일, 1日, день, täglich, hourly",
+    "per day": "本日, 当天, 오늘, heute, hoy, hoje, сегодня, mensuel, mensual, mensal, ежедневный, сегодняшний, дневной, суточный, недельный, месячный, diario, diária, daily, per day, weekly, monthly, week, month, today, tpd, rpd, per week, per month, 每日, 每天, 今日, 每月, 当日, 하루, 일일, 1日, день, täglich, hourly",
     "process": "runner, runner process, model runner, worker process, engine core, engine process, inference process, model process, server process, backend process, inference server, child process",
     # -- what it says of it
     "too many": (
@@ -90,7 +90,7 @@ CONCEPTS: Final = {
     ),
     "used up": (
         "превысили, превысил, превышена, превышены, überschritten, überzogen, superado, superato, superata, esaurito, esaurita, excedeu, excedió, ultrapassou, ultrapassado, ultrapassada, dépassée, 超過, 超过, 超え, insuficientes, insuffisants, insuffisante, erschöpft, esgotado, esgotada, agotada, épuisée, исчерпана, закончился, 達しました, 達した, 도달, erreicht, atteint, atteinte, alcanzado, atingido, достигнут, insufficient, not enough, not sufficient, exhausted, depleted, ran out, run out, used up, exceeded, exceed, reached, negative, zero, no remaining, none left, overdue, bill overdue,"
-        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, declined, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
+        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, declined, lapsed, insufficiente, insufficienti, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
         " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, dépassé, insuficiente, agotado, excedida, excedido, superada, is not enough"
     ),
     "absent": (
@@ -105,7 +105,7 @@ CONCEPTS: Final = {
     "no channel": "no valid channel, no available channel, 无可用渠道, 没有可用渠道, 没有可用的渠道",
     "gone": "not found, does not exist, doesnt exist, cannot be found, could not be found, no such, notfound",
     "unsupported": "not supported, do not support, not support, unsupported, isnt supported, not permitted, not allowed, does not support, doesnt support, 不支持",
-    "withheld": "limited to use, restricted to use, 限制使用, 仅限使用, not supported, unsupported, isnt supported, not permitted, not allowed, 不支持的, 不支持该, 不支持此, 不支持模型",
+    "withheld": "only available, only offered, not part of, not included in, reserved for, limited to use, restricted to use, 限制使用, 仅限使用, not supported, unsupported, isnt supported, not permitted, not allowed, 不支持的, 不支持该, 不支持此, 不支持模型",
     "incapable": "does not support, doesnt support, do not support, dont support, not capable, cannot handle, not able to, 不支持",
     "invalid": (
         "no es válida, no es válido, não é válida, nest pas valide, ungültiger, ungültige, ungültiges, abgelaufen, expirée, expiré, expirado, expirada, неверен, недействителен, истек, истёк, 禁用, 停用, 期限切れ, 만료, 유효 하지, 유효하지, invalid, incorrect, wrong, malformed, bad, not valid, isnt valid, expired, revoked, rejected, mismatch, unrecognized, not recognized, disabled, deactivated, blocked, illegal,"
@@ -131,7 +131,7 @@ CONCEPTS: Final = {
     ),
     "sensitive": (
         "content is blocked, content was blocked, audit failed, censorship, censored, prompt blocked, prompt was blocked, 拦截, sensitive, inappropriate, policy, policies, safety, unsafe, harmful, risk, risky, moderation, flagged, filter, filtered, violate, violates, violation, violating, guardrail,"
-        " guidelines, prohibited, explicit, 敏感, 不安全, 违规, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
+        " guidelines, prohibited, explicit, 敏感, 不安全, 违规, 违禁, 不合规, 违反, 安全, 审核, 风险, 不适当, 민감한, 不適切, нарушает, unangemessen, inapproprié, inapropiado"
     ),
     "fails": (
         "failed, fail, failure, fails, refused, reset, closed, lost, offline, disconnected, dropped, aborted, timed out, unable, cannot, could not, couldnt, error, issue, broken, terminated, unreachable, 失败,"
@@ -152,7 +152,7 @@ CONCEPTS: Final = {
     ),
     "json error": "xml syntax error, create valid json, generate valid json, produce valid json, return valid json, no valid json, unable to get json, non json response, not return json, not return valid json, invalid json response, unterminated string, unexpected end of json, unexpected token, expecting property name, extra data line, not valid json",
     "died": "no longer running, has terminated, was terminated, terminated, crashed, has died, died, exited, unexpectedly stopped, stopped unexpectedly, is dead, was killed, got killed",
-    "broke": "unexpected problem, unexpected issue, unexpected condition, unexpected failure, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
+    "broke": "unexpected problem, unexpected issue, unexpected condition, unexpected failure, something broke, broke on our, broken on our, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
     "wrong setup": "invalid, incorrect, not correct, wrong, missing, not installed, not configured, upgrade, mismatch, incompatible, not compatible, set, unsupported, only supports, self signed, verify failed, 不正确, 错误, 正しくありません, 올바르지, falsch, inkorrekt",
     "unrecognized": "mandatory, requires, unrecognized, unrecognised, unknown parameter, unknown field, unknown argument, unknown key, unknown name, not recognized, extra",
     "amiss": "cannot be empty, must not be empty, cannot be null, must not be null, is required, are required, must be, is mandatory, 不能为空, 不可为空, 必填, 缺少, 错误, 有误, 无效",

@@ -35,6 +35,7 @@ def read_facts(evidence: Evidence) -> Facts:
 
 
 _RPC_CODE: Final = LazyPattern(r"(?:code = |StatusCode\.)([A-Z][A-Za-z_]{2,30})\b")  # of gRPC and .NET
+_STOP_REASON: Final = LazyPattern(r"(?:inish|top)[_ ]reason(?:: | is |=)([A-Za-z][A-Za-z_]{3,40})\b")
 _MIN_UNQUOTED_SHARE: Final = 0.3
 _ECHOING_STATUSES: Final = frozenset({400, 404, 422})
 _EXCEPTION: Final = "exception"
@@ -53,14 +54,9 @@ def _read_call(facts: Facts, text: str) -> None:
     if "<" in text and "<title" in text:
         text = _page_title(text)
     if facts.status is None:
-        head = text[:HEADLINE_CHARS]
-        facts.status = status_of_call(head)
-        if not facts.exception_names or facts.exception_names <= _WRAPPER_CLASSES:
-            facts.exception_names.update(classes_in(head))
+        _read_headline(facts, text[:HEADLINE_CHARS])
     if "rror occurred (" in text and (named := AWS_CODE.search(text)):
         facts.codes.add(named[1].lower())
-    if ("code = " in text or "StatusCode." in text) and (named := _RPC_CODE.search(text)):
-        facts.codes.update((named[1].lower(), snake_case(named[1])))
     is_answer = facts.phase is Phase.RESULT and _read_answer(facts, whole)
     if messages:
         message = messages[0] if len(messages) == 1 else "\n".join(dict.fromkeys(messages))  # some SDKs repeat the body
@@ -71,9 +67,20 @@ def _read_call(facts: Facts, text: str) -> None:
     if facts.status in RELAYING_STATUSES:
         facts.status = status_in(message[:HEADLINE_CHARS]) or facts.status
     _read_words(facts, message)
-    if is_answer or _is_no_service(facts):
+    if is_answer or (facts.status is None and _is_no_service(facts)):
         facts.words = facts.message_words = ()
         facts.all_words = set()
+
+
+def _read_headline(facts: Facts, head: str) -> None:
+    """Read the status, the classes and the codes at the beginning of a text that no response came with."""
+    facts.status = status_of_call(head)
+    if not facts.exception_names or facts.exception_names <= _WRAPPER_CLASSES:
+        facts.exception_names.update(classes_in(head))
+    if ("code = " in head or "StatusCode." in head) and (named := _RPC_CODE.search(head)):
+        facts.codes.update((named[1].lower(), snake_case(named[1])))
+    if "reason" in head:
+        facts.codes.update(reason.lower() for reason in _STOP_REASON.findall(head))
 
 
 def _read_words(facts: Facts, message: str) -> None:
@@ -91,13 +98,13 @@ def _read_words(facts: Facts, message: str) -> None:
 
 
 def _is_no_service(facts: Facts) -> bool:
-    """Return whether a text is a report of tests, or a bug of the program that called: its words are not an error's."""
+    """Return whether a text without a status reports tests, or a bug of the program that called: it is no service's."""
     names = facts.exception_names
-    if facts.status is None and names & OWN_BUGS and names <= _BUGS_AND_BASES:
+    if names & OWN_BUGS and names <= _BUGS_AND_BASES:
         if _NO_KEY_VARIABLE.search(facts.message):
             facts.codes.add("missing_api_key")
         return True
-    return "passed" in facts.all_words and not (names or facts.status) and _reports_tests(facts.words)
+    return "passed" in facts.all_words and not names and _reports_tests(facts.words)
 
 
 def _reports_tests(words: Sequence[str]) -> bool:

@@ -48,7 +48,7 @@ ACCESS: Final = (
         example=Evidence(status=403, provider="openai", text="<html><head><title>Just a moment...</title></head></html>"),
         message_has=(
             "^just a moment$", "^attention required", "checking your browser", "verify you are human", "enable javascript and cookies to continue",
-            "sorry you have been blocked", "security service to protect itself", "blocked by * firewall/waf", "web application firewall",
+            "sorry you have been blocked", "used cloudflare to restrict access", "security service to protect itself", "blocked by * firewall/waf", "web application firewall",
         ),
         status=(None, 403, 429, 503),
     ),
@@ -113,7 +113,7 @@ ACCESS: Final = (
             "not allowed to * model", "not have access to * model", "not allowed to access model", "model identifier is invalid",
             "does not have access to model", "no available channel for model", "reached the end of its life", "publisher model * not found",
             "model id is invalid", "is not available on your plan", "model requires * subscription",
-            "requested model", "specified model", "parameter model is invalid/incorrect/illegal/wrong", "must be verified to", "unable to access * model", "models * not found", "legacy * model", "model version * not found/supported/available", "use case details have not", "无权使用模型", "无权访问模型", "无权使用该模型", "no model/models found", "error 404 model", "too large to be loaded", "function * not found for account", "not found the model",
+            "requested model", "specified model", "parameter model is invalid/incorrect/illegal/wrong", "must be verified to", "unable to access * model", "models * not found", "legacy * model", "model version * not found/supported/available", "use case details have not", "无权使用模型", "无权访问模型", "无权使用该模型", "no model/models found/loaded/installed", "error 404 model", "too large to be loaded", "function * not found for account", "not found the model",
         ),
         except_if=("does not support", "doesnt support", "chat template", "model architecture", "endpoints found that support", "at capacity", "overloaded", "high demand", "is loading", "currently loading", "context length", "temporarily"),
     ),

@@ -100,7 +100,7 @@ AVAILABILITY: Final = (
         exception=("IncompleteRead", "ChunkedEncodingError", "ClientPayloadError", "ResponseStreamingError", "TransferEncodingError"),
         message_has=(
             "stream disconnected", "incomplete chunked read", "without sending complete message body", "stream closed before",
-            "stream ended before/without/unexpectedly", "error decoding response body", "response ended prematurely", "incompleteread",
+            "stream ended before/without/unexpectedly", "error decoding response body", "reading a body from connection", "response ended prematurely", "incompleteread",
             "connection broken", "stream error", "premature close", "stream was interrupted", "stream interrupted", "stream terminated",
             "response payload is not completed", "closed before message completed", "unexpected end of stream", "before response completed",
             "stream idle timeout", "stream stalled", "transfer closed with * remaining", "stream was reset", "stream reset", "early eof", "unexpected eof$", "eof$", "closed mid response", "error occurred during streaming", "rst stream", "connection closed at byte", "typeerror terminated", "^terminated$",
@@ -168,7 +168,7 @@ AVAILABILITY: Final = (
         why="The connection could not be established or was lost.",
         example=Evidence(exceptions=("ConnectionResetError", "ConnectionError", "OSError"), text="reset by peer"),
         exception=(
-            "ConnectionError", "gaierror", "SSLError", "RemoteDisconnected", "ConnectError", "ReadError", "WriteError", "RemoteProtocolError",
+            "ConnectionError", "gaierror", "SSLError", "SSLEOFError", "SSLZeroReturnError", "RemoteDisconnected", "ConnectError", "ReadError", "WriteError", "RemoteProtocolError",
             "ClientConnectorError", "ClientOSError", "ServerDisconnectedError", "EndpointConnectionError", "ConnectionClosedError",
             "HTTPClientError", "ProxyError", "NewConnectionError", "MaxRetryError", "NameResolutionError", "ClientConnectorDNSError", "CloseError",
             "ProxyConnectionError", "ConnectionResetError", "UnknownHostException", "ConnectException", "SocketException", "NoRouteToHostException", "ProtocolError", "NetworkError", "ConnectionRefusedError", "ClientConnectionError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rung.core.classify.rule_index import ClassifyRule
-from rung.core.classify.rules.conditions import CALLS, REFUSING_STATUSES, ROLE_SERVICES
+from rung.core.classify.rules.conditions import CALLS, REFUSING_STATUSES, ROLE_SERVICES, SERVER_FAULT_STATUSES
 from rung.core.domain.failures import Evidence, Kind, Phase
 
 # From specific to general. They are tried after the phrases, and before the bare status.
@@ -103,6 +103,7 @@ STATEMENTS: Final = (
             "model, withheld, !busy, !prompt, !parameter",
         ),
         except_if=(
+            "temporarily",
             "cannot be disabled",
             "is mandatory",
             "not enabled for model/models",
@@ -163,6 +164,7 @@ STATEMENTS: Final = (
         example=Evidence(text="the last chunk was lost"),
         says=("stream, cut",),
         phase=CALLS,
+        status=SERVER_FAULT_STATUSES,  # a rejected request names the parameter "stream"
     ),
     ClassifyRule(
         id="says-timed-out",
@@ -172,6 +174,15 @@ STATEMENTS: Final = (
         example=Evidence(text="LLM server timeout"),
         says=("timed out",),
         phase=CALLS,
+        status=(
+            *SERVER_FAULT_STATUSES,
+            404,
+            408,
+            409,
+            424,
+            429,
+            499,
+        ),  # a rejected request names the parameter "timeout"
     ),
     ClassifyRule(
         id="says-busy",

@@ -89,7 +89,7 @@ STOP_REASONS: Final = (
         why="The model refused; the same prompt is refused again.",
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
-        message_has=("refused this request", "refused to answer", "model refused"),
+        message_has=("refused this request", "refused to answer", "model refused", "declined/declines/refuses to answer/respond/help", "refused to respond/help"),
     ),
     ClassifyRule(
         id="turn-paused",
