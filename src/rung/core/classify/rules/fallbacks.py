@@ -203,7 +203,7 @@ EXCEPTION_CLASSES: Final = (
         message_has=(
             "mcp error 32602", "mcp error 32600", "error 32602", "invalid params", "unsupported parameter/value/argument",
             "invalid parameter/argument/value", "parameter is illegal", "max/maximum tokens value", "maximum tokens you requested", "max tokens is too large",
-            "max tokens must be", "no model specified/provided/selected/given", "provide/specify a model", "must be one of", "extra inputs are not permitted", "issue/problem with your request", "check your inputs/parameters", "field required", "unknown parameter",
+            "max tokens must be", "no model specified/provided/selected/given", "no chat/default/embedding model specified/provided/selected/configured/set", "provide/specify a model", "must be one of", "extra inputs are not permitted", "issue/problem with your request", "check your inputs/parameters", "field required", "unknown parameter",
         ),
         sure=False,
     ),
