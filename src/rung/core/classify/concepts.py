@@ -19,7 +19,7 @@ CONCEPTS: Final = {
         "budget tokens, max tokens is, max tokens must, max tokens value, max tokens too, max tokens parameter, tokens you requested, output tokens for, number of output, completion tokens, array, max output tokens, max completion tokens,"
         " max new tokens, maximum output"
     ),
-    "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, base64, page, pages",
+    "attachment": "image, images, pdf, file, pixels, dimensions, dimension, audio, video, attachment, blocks, base64, page, pages",
     "batch": "batch size, batch limit, max batch, per batch, submitted batch, in batch, the batch, your batch, maximum batch, texts per, inputs per, number of inputs, number of texts, number of documents",
     "name": "name, names, description, title, metadata",
     "model": (
@@ -90,7 +90,7 @@ CONCEPTS: Final = {
     ),
     "used up": (
         "превысили, превысил, превышена, превышены, überschritten, überzogen, superado, superato, superata, esaurito, esaurita, excedeu, excedió, ultrapassou, ultrapassado, ultrapassada, dépassée, 超過, 超过, 超え, insuficientes, insuffisants, insuffisante, erschöpft, esgotado, esgotada, agotada, épuisée, исчерпана, закончился, 達しました, 達した, 도달, erreicht, atteint, atteinte, alcanzado, atingido, достигнут, insufficient, not enough, not sufficient, exhausted, depleted, ran out, run out, used up, exceeded, exceed, reached, negative, zero, no remaining, none left, overdue, bill overdue,"
-        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, declined, lapsed, insufficiente, insufficienti, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
+        " in arrears, frozen, suspended, paused, unpaid, payment required, recharge required, top up required, subscription required, credits required, lacks, out of, past due, declined, lapsed, is gone, is full, insufficiente, insufficienti, too low, low balance, cannot be allocated, limit, 不足, 用完, 耗尽, 已用尽, 欠费, 超出, 用尽, 已达, 上限,"
         " 부족, 초과, 不足し, недостаточно, исчерпан, закончились, превышен, unzureichend, aufgebraucht, insuffisant, épuisé, dépassé, insuficiente, agotado, excedida, excedido, superada, is not enough"
     ),
     "absent": (
@@ -139,7 +139,7 @@ CONCEPTS: Final = {
     ),
     "cut": (
         "interrupted, closed, ended, terminated, incomplete, aborted, cut off, cut, broken, disconnected, prematurely, unexpectedly, before completion, before completed, without, idle timeout, no stream activity,"
-        " no chunk, no chunks, no data, no event, no events, no further, dropped, truncated, failed to parse, could not parse, parsing, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
+        " no chunk, no chunks, no data, no event, no events, no further, dropped, truncated, failed to parse, could not parse, parsing, decoding, parsen, lost, stalled, more expected, 中断, 断开, 终止, 解析失败, 中断され, 끊"
     ),
     "timed out": "timeout, timed out, time out, time limit, deadline exceeded, deadline, timedout, etimedout, took too long, not respond in time, 超时, タイムアウト, 시간 초과, zeitüberschreitung, délai, тайм аут, лимит времени, время ожидания, expiró",
     "must": (
@@ -152,8 +152,8 @@ CONCEPTS: Final = {
     ),
     "json error": "xml syntax error, create valid json, generate valid json, produce valid json, return valid json, no valid json, unable to get json, non json response, not return json, not return valid json, invalid json response, unterminated string, unexpected end of json, unexpected token, expecting property name, extra data line, not valid json",
     "died": "no longer running, has terminated, was terminated, terminated, crashed, has died, died, exited, unexpectedly stopped, stopped unexpectedly, is dead, was killed, got killed",
-    "broke": "unexpected problem, unexpected issue, unexpected condition, unexpected failure, something broke, broke on our, broken on our, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
-    "wrong setup": "invalid, incorrect, not correct, wrong, missing, not installed, not configured, upgrade, mismatch, incompatible, not compatible, set, unsupported, only supports, self signed, verify failed, 不正确, 错误, 正しくありません, 올바르지, falsch, inkorrekt",
+    "broke": "unexpected problem, unexpected issue, unexpected condition, unexpected failure, something broke, broke on our, broken on our, temporary issue, temporary problem, temporary error, temporary glitch, technical difficulties, error was encountered, backend error, upstream error, upstream failed, upstream request failed, provider returned error, internal error, internal failure, crashed, panicked, unexpected error, server error, went wrong, panic, segfault, failed to process, error in processing, unable to process, 내부, 内部错误, 服务器错误, 未知错误, interner",
+    "wrong setup": "invalid, incorrect, not correct, wrong, missing, not installed, not configured, must end with, must start with, upgrade, mismatch, incompatible, not compatible, set, unsupported, only supports, self signed, verify failed, 不正确, 错误, 正しくありません, 올바르지, falsch, inkorrekt",
     "unrecognized": "mandatory, requires, unrecognized, unrecognised, unknown parameter, unknown field, unknown argument, unknown key, unknown name, not recognized, extra",
     "amiss": "cannot be empty, must not be empty, cannot be null, must not be null, is required, are required, must be, is mandatory, 不能为空, 不可为空, 必填, 缺少, 错误, 有误, 无效",
     "shorten": "压缩, 缩短, 精简, 減ら, 줄여, shorten",

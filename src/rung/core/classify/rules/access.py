@@ -75,7 +75,7 @@ ACCESS: Final = (
             "oauth * not allowed", "oauth token", "not authenticated", "bad credentials", "could not validate credentials",
             "token * revoked/invalid", "key * revoked", "signature we calculated does not match",
             "login/session expired", "session is/has/was expired/invalid", "invalid session", "please re authenticate", "please reauthenticate", "please run login again", "please log in again", "sign in again", "signing in again", "token could not be refreshed", "reauthentication failed", "access key id * does not exist", "organization has been disabled",
-            "account * deactivated/suspended/disabled/banned", "request not allowed", "user not found", "密钥无效", "令牌无效",
+            "account * deactivated/suspended/disabled/banned", "request not allowed", "user not found", "密钥无效", "令牌无效", "被封禁",
             "unauthorized", "invalid authorization", "authorization header * invalid", "failed to authenticate", "proxy authentication required",
         ),
         except_if=("access to the model", "access to model"),

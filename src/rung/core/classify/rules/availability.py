@@ -86,7 +86,7 @@ AVAILABILITY: Final = (
             "capacity is limited", "high demand", "high load", "peak load", "heavy load", "temporarily unavailable", "service unavailable",
             "server is busy", "system is busy", "servers are busy", "too busy", "is currently loading", "model is loading", "loading model",
             "model is still loading", "model is not ready", "model not ready", "no available workers/server/servers/instances", "no idle/free/ready workers", "no healthy upstream",
-            "experiencing high", "experiencing * high traffic/demand/load/volume/usage", "high traffic", "heavy traffic", "high volume of requests/traffic", "no slot/slots/gpu/gpus available/free", "no free/available slot/slots/gpu/gpus", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
+            "experiencing high", "experiencing * high traffic/demand/load/volume/usage", "high traffic", "heavy traffic", "high volume of requests/traffic", "no slot/slots/gpu/gpus available/free", "no workers/servers/slots/gpus/capacity left", "queue length/size limit", "queue limit reached", "too many pending requests", "no free/available slot/slots/gpu/gpus", "resources are limited", "try again when * available", "capacity constraints", "over capacity", "server overload",
             "currently unavailable", "service is unavailable", "backend is unavailable", "^busy$", "^upstream/server/service busy$", "queue is full", "waiting queue", "访问量过大", "服务繁忙",
         ),
         except_if=("free tier is not", "error/failed/failure/unable loading model", "model loading was stopped"),
@@ -147,7 +147,7 @@ AVAILABILITY: Final = (
         message_has=(
             "timed out", "timeout of * exceeded", "deadline exceeded", "request timeout", "request timed out", "took too long",
             "operation timed out", "timeout exceeded", "timeout error", "gateway timeout", "timeout while", "timed out waiting", "exceeded the timeout",
-            "within the deadline", "did not answer/respond/reply within/in", "didnt answer/respond/reply within/in", "no answer/response/reply within", "httpclient timeout", "due to timeout", "due to a timeout", "read timeout", "timeout awaiting", "etimedout", "esockettimedout", "connect/connection timeout", "connection timed out", "请求超时",
+            "within the deadline", "did not answer/respond/reply within/in", "didnt answer/respond/reply within/in", "no answer/response/reply within", "httpclient timeout", "due to timeout", "due to a timeout", "gave/giving up waiting", "read timeout", "timeout awaiting", "etimedout", "esockettimedout", "connect/connection timeout", "connection timed out", "请求超时",
         ),
     ),
     ClassifyRule(
@@ -183,7 +183,7 @@ AVAILABILITY: Final = (
             "remote end closed connection", "max retries exceeded with url", "network error", "dns resolution failed", "broken pipe", "socket closed", "dns lookup failed",
             "tls handshake", "ssl handshake", "ssl connect error", "unexpected eof while reading", "unable to access * could not resolve",
             "cannot connect to proxy", "upstream connect error", "connection failure", "remote end hung up", "rpc failed", "err name not resolved", "err empty response", "err connection * refused/reset/closed/aborted/failed", "err address unreachable", "err tunnel connection failed", "err proxy connection failed", "err timed out", "err connection timed out", "websocket connection limit", "websocket connection closed/failed/error", "name resolution", "no address associated with hostname", "connection to server * failed", "connect etimedout",
-            "proxyconnect tcp", "tunnel connection failed", "error sending request", "do request failed", "dial tcp", "response body while trying to fetch", "parse error expected http", "host is down", "no such host", "unknownhostexception", "attempting to fetch resource", "^typeerror load failed", "connection unexpectedly closed", "err internet disconnected",
+            "proxyconnect tcp", "tunnel connection failed", "error sending request", "do request failed", "dial tcp", "response body while trying to fetch", "parse error expected http", "host is down", "no such host", "does not resolve", "unable/failed to reach", "could not reach", "cannot reach", "unknownhostexception", "attempting to fetch resource", "^typeerror load failed", "connection unexpectedly closed", "err internet disconnected",
         ),
         except_if=(
             "failed to resolve file/path/module/import/entry/reference/symbol/type/plugin/alias", "failed fatal", "no password supplied", "timeout expired", "read timed out", "timeout exceeded while awaiting", "error responses", "connection closed at byte",

@@ -75,7 +75,7 @@ LIMITS: Final = (
         why="The tokens of the input and of the answer together exceed a bound, whichever names the service quotes.",
         example=Evidence(status=422, text="Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096"),
         message_has=("tokens must be", "tokens must not exceed", "tokens cannot exceed", "tokens cannot be"),
-        contains=("tokens + ", "tokens` + ", "tokens plus ", "inputs + "),
+        contains=("tokens + ", "tokens` + ", "tokens plus ", "inputs + ", "input + ", "prompt + "),
         except_if=("per minute", "per min", "rate limit"),
     ),
     ClassifyRule(
@@ -158,7 +158,7 @@ LIMITS: Final = (
             "hourly/daily/weekly/monthly request/requests/message/messages/credit/token/usage limit/quota reached/exceeded/exhausted", "you have/youve reached the limit", "out of * messages",
             "exceeded/reached/used/exhausted your * allowance", "the limits reset", "your limit/limits/quota resets/refreshes/renews",
             "hour/5hour limit reached", "session limit", "free usage exceeded", "out of codex messages", "limite de mensagens", "limit/limits will reset", "reached your daily/monthly * limit/quota", "subscription expired/inactive/required", "subscription is/has/was expired/inactive/required/ended", "subscription has been * expired/cancelled/suspended", "requires/require a/an subscription",
-            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted", "credits have been used", "prepayment credits",
+            "trial * expired/ended", "balance is insufficient", "balance * not enough", "your credit/credits * exhausted/expired/depleted", "daily/weekly/monthly limit/quota/cap hit", "positive balance", "positive credit balance", "credits have been used", "prepayment credits",
             "quota * exhausted/used", "account is not active", "free tier * exceeded/exhausted", "余额不足", "欠费",
             "budget has been exceeded", "exceeded budget", "over budget", "max budget", "quota exceeded", "individual quota reached", "no quota", "any credits", "no credits",
             "purchase/buy * credits", "hit your * limit", "hit your limit", "higher monthly limit", "请充值", "额度不足", "额度已用", "premium requests * exceeded/limit", "can only afford", "calls month", "per month", "使用上限", "限额", "key limit exceeded", "monthly included credits", "credits are depleted/exhausted", "out of call volume quota",

@@ -199,7 +199,13 @@ STATEMENTS: Final = (
         retryable=True,
         why="The message says that the service is down.",
         example=Evidence(text="We have a temporary service disruption"),
-        message_has=("is not running start/please/run/try", "is not running make sure", "is not running is it"),
+        message_has=(
+            "we are down",
+            "we are currently down/offline",
+            "is not running start/please/run/try",
+            "is not running make sure",
+            "is not running is it",
+        ),
         says=("service, down",),
         phase=CALLS,
         status=(None, 200, 400, 403, 404, 500, 502),  # 503 means overload, also where a proxy's page says "unavailable"

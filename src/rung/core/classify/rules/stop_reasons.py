@@ -75,7 +75,7 @@ STOP_REASONS: Final = (
         ),
         exception=("ContentPolicyViolationError", "ContentFilterFinishReasonError", "BlockedPromptException", "StopCandidateException"),
         message_has=(
-            "content filter/filtering/moderation", "content management policy", "content policy", "content exists risk",
+            "content filter/filtering/moderation", "content management policy", "responsible ai service/policy/filter/filters", "content policy", "content exists risk",
             "flagged as potentially", "was flagged", "flagged by * moderation/safety/policy", "safety system/filters/filter/settings",
             "for safety reasons", "violates/violating/violate * usage/content policy/policies/guidelines",
             "blocked by * safety/content/policy/filter", "blocked due to safety", "prohibited content/use",
@@ -89,7 +89,7 @@ STOP_REASONS: Final = (
         why="The model refused; the same prompt is refused again.",
         example=Evidence(text='{"stop_reason": "refusal", "content": []}', phase=Phase.RESULT),
         code=("refusal",),
-        message_has=("refused this request", "refused to answer", "model refused", "declined/declines/refuses to answer/respond/help", "refused to respond/help"),
+        message_has=("refused this request", "refused to answer", "model refused", "declined/declines/refuses to answer/respond/help", "refused to respond/help", "^model refusal"),
     ),
     ClassifyRule(
         id="turn-paused",
