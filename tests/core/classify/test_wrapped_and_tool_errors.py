@@ -216,6 +216,54 @@ def test_what_guards_of_agents_report(trouble: dict[str, Any], kind: Kind, retry
 
 
 PROGRAMS = [
+    (
+        tool("usage: paint [-h] FILE\n\noptions:\n  -h  show this help\n  -q  quiet\n  -v  loud\n", 2),
+        K.CONFIGURATION,
+        False,
+    ),
+    (tool("usage: paint [-h] FILE\n\noptions:\n  -h  show this help\n", 0), K.UNKNOWN, False),
+    (tool("error: --depth must be a number"), K.CONFIGURATION, False),
+    (tool('Error: cannot open "notes"'), K.NOT_FOUND, False),
+    (tool("No snapshot found with name 'may'"), K.NOT_FOUND, False),
+    (tool("gpg: signing failed: No secret key", 2), K.MISSING_CREDENTIALS, False),
+    (tool("sh: 1: File size limit exceeded", 153), K.RESOURCE_EXHAUSTED, False),
+    (tool("", -14), K.TIMEOUT, True),
+    (tool("RetryError[<Future at 0x1 state=finished raised ConnectionError>]", None), K.NETWORK, True),
+    (tool("not ok 1 - slow\n  error: 'test timed out after 50ms'\n# tests 1"), K.TEST_FAILURE, False),
+    (tool("The model did not produce valid JSON", None), K.MALFORMED_OUTPUT, True),
+    (tool("fatal: Failed to resolve 'topic' as a valid ref.", 128), K.NOT_FOUND, False),
+    (tool("Error: element <a> intercepts pointer events", None), K.TOOL_ERROR, False),
+    (tool("strict mode violation: selector '.row' resolved to 4 elements", None), K.TOOL_ERROR, False),
+    (tool("RangeError: Maximum call stack size exceeded"), K.TOOL_ERROR, False),
+    (tool("RecursionError: maximum recursion depth exceeded"), K.TOOL_ERROR, False),
+    (tool("NotADirectoryError: [Errno 20] Not a directory: 'a/b'"), K.NOT_FOUND, False),
+    (
+        tool('ERROR:  null value in column "a" violates not-null constraint\nDETAIL:  Failing row contains (1).'),
+        K.TOOL_ERROR,
+        False,
+    ),
+    (tool("ERROR: not found: tests/test_a.py::test_b", 4), K.NOT_FOUND, False),
+    (tool("Invalid column name 'colour'. (207)"), K.NOT_FOUND, False),
+    (tool("Error: Method not found: find_all", None), K.CONFIGURATION, False),
+    (tool("Invalid patch: a hunk has no header", None), K.MALFORMED_OUTPUT, True),
+    (tool("a.ps1 cannot be loaded because running scripts is disabled on this system."), K.PERMISSION_DENIED, False),
+    (tool("not authorized on shop to execute command { find: 'items' }"), K.PERMISSION_DENIED, False),
+    (tool("UnboundLocalError: cannot access local variable 'a'", None), K.TOOL_ERROR, False),
+    (
+        tool(
+            "---- keeps_order stdout ----\nthread 'keeps_order' panicked at tests/a.rs:3:5:\nNo such file or directory"
+        ),
+        K.TEST_FAILURE,
+        False,
+    ),
+    (
+        tool(
+            "cat: a.txt: No such file or directory\nTraceback (most recent call last):\n"
+            "subprocess.CalledProcessError: Command 'cat' returned non-zero exit status 1."
+        ),
+        K.NOT_FOUND,
+        False,
+    ),
     (tool("error: unknown feature `fast` for package demo", 101), K.CONFIGURATION, False),
     (tool("error: package demo does not have these features: fast", 101), K.CONFIGURATION, False),
     (tool("unknown generator: Turbo"), K.CONFIGURATION, False),

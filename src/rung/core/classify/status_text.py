@@ -154,7 +154,7 @@ def status_in_output(text: str) -> int | None:
 
 
 _CLASS_NAME: Final = LazyPattern(
-    r"[A-Z](?<![A-Za-z0-9_][A-Z])\w*(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)(?=[:\])]| -|$)"
+    r"[A-Z](?<![A-Za-z0-9_][A-Z])\w*(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)(?=[:\])>]| -|$)"
 )
 
 
@@ -176,12 +176,16 @@ _EXITED_WITH: Final = LazyPattern(
 )
 
 
-def exit_code_in(text: str) -> int | None:
-    """Return the exit code that a text reports."""
+def exit_code_in(text: str, *, is_success: bool = False) -> int | None:
+    """Return the exit code that a text reports; of a command that succeeded, words such as "exit 1" do not count."""
     match = (_EXIT_CODE.search(text) if "xit" in text else None) or (
         _EXITED_WITH.search(text) if " with " in text else None
     )
-    return None if match is None else int(match[1])
+    if match is None or (
+        is_success and match[0].startswith("xit ") and "code" not in match[0] and "stat" not in match[0]
+    ):
+        return None
+    return int(match[1])
 
 
 _EXCEPTION_LINE: Final = LazyPattern(

@@ -10,6 +10,7 @@ from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
 from rung.core.classify.status_text import classes_in, exit_code_in, last_raised, status_in, status_in_output
 from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, OWN_BUGS, head_and_tail, strip_quoted
+from rung.core.classify.tool_content import content_of, is_record, went_well, without_successes
 
 if TYPE_CHECKING:
     from rung.core.classify.facts import Facts
@@ -24,12 +25,13 @@ _COMPILER_LINE: Final = LazyPattern(
     r"|[^\s(]{1,200}\(\d{1,6},\d{1,6}\): error |error\[E\d{4}\]: |[^\s:]{1,200}:\d{1,6}:\d{1,6} (?:parse|lint\S{0,60}|format|syntax) \u2501)",
     re.MULTILINE,
 )
-# Of a test run that prints each test: "test_a (tests.T.test_a) ... ERROR", "test a::b ... FAILED".
+# Of a test run that prints each test: "test_a (tests.T.test_a) ... ERROR", "test a::b ... FAILED", or its output by name.
 _TEST_VERDICT: Final = LazyPattern(
-    r"^(?:test\S{0,200} \([^)\n]{1,300}\)|test \S{1,300}) \.\.\. (?:ERROR|FAIL)", re.MULTILINE
+    r"^(?:(?:test\S{0,200} \([^)\n]{1,300}\)|test \S{1,300}) \.\.\. (?:ERROR|FAIL)|---- \S{1,200} std(?:out|err) ----$|PASS \(\d+\) FAIL \([1-9])",
+    re.MULTILINE,
 )
 _ERROR_LINE: Final = LazyPattern(
-    r"\W*(?:\S+(?: \d+)?: )?(?:(?:\w{1,12} )?error|fatal|cannot|failed|unable|panic|abort|killed|traceback|err!|usage|\S+: command not found"
+    r"\W*(?:\S+(?: \d+)?: )?(?:(?:(?!raise |throw |new |return |except |catch |class |import )\w{1,12} )?error(?![_=(.])|fatal|cannot|failed|unable|panic|abort|killed|traceback|err!|usage|\S+: command not found"
     r"|(?:/bin/)?(?:ba|z|da)?sh: |\d+ (?:error|failed)|=+ (?:errors|failures|short test)|\w*(?:error|exception)\b)",
     re.IGNORECASE,
 )
@@ -45,23 +47,10 @@ _MAX_SERVICE_CHARS: Final = 400  # a longer text without an exit code is not a s
 
 def read_tool(facts: Facts, text: str) -> None:
     """Read the facts of a tool's output: the error in it, and whether it quotes the error of a service."""
-    text = text.strip()
-    if text.startswith("<returncode>"):
-        text = _strip_returncode_tag(facts, text)
-    if "\x1b" in text:
-        text = _ANSI_CODE.sub("", text)
-    text = _strip_warnings(head_and_tail(text))
-    if not facts.exit_code:
-        facts.exit_code = exit_code_in(text) or facts.exit_code
-    _read_verdicts(facts, text)
-    if facts.exit_code == 0:  # success was reported: only lines that look like errors count
-        text = _error_lines(text)
-    if " due to: " in text:
-        text = _after_reason(text)
-    last = last_raised(text)
-    if last is not None:
-        facts.exception_names.add(last[0].rpartition(".")[2])
-        text = text[last[1] :]
+    text = _read_outcome(facts, text.strip())
+    text, raised = _split_exception(text)
+    if raised:
+        facts.exception_names.add(raised.rpartition(".")[2])
     _read_tool_codes(facts, text)
     facts.message = text
     facts.words = words_of(text)
@@ -69,27 +58,67 @@ def read_tool(facts: Facts, text: str) -> None:
     facts.message_words = ()
     if facts.exit_code == 0:
         return
+    if raised in OWN_BUGS:
+        facts.message_words = words_of(raised)
+        return
     if facts.exit_code and facts.status is None:
         facts.status = status_in_output(text)
     if (not facts.exit_code and len(text) <= _MAX_SERVICE_CHARS) or _SERVICE_ERROR_START.match(text):
         _read_service(facts, text)
-    elif last is not None:
-        _read_raised(facts, text, last[0])
+    elif raised:
+        _read_raised(facts, text, raised)
+
+
+def _read_outcome(facts: Facts, text: str) -> str:
+    """Read the exit code and the verdicts of an output; return what it may report of a failure."""
+    if text.startswith("<returncode>"):
+        text = _strip_returncode_tag(facts, text)
+    if "\x1b" in text:
+        text = _ANSI_CODE.sub("", text)
+    text = without_successes(_strip_warnings(head_and_tail(text)))
+    if not facts.exit_code:
+        facts.exit_code = exit_code_in(text, is_success=facts.exit_code == 0) or facts.exit_code
+    _read_verdicts(facts, text)
+    if facts.exit_code or not text:
+        return text
+    if facts.exit_code is None:
+        return _without_data(text)
+    # success was reported: only lines that look like errors count
+    return "" if is_record(text) or content_of(text, _is_error_line) == "" else _error_lines(text)
+
+
+def _split_exception(text: str) -> tuple[str, str]:
+    """Return an output from its last exception on, and the class of that; the whole output and "" if it has none."""
+    if " due to: " in text:
+        text = _after_reason(text)
+    last = last_raised(text)
+    if last is None:
+        return text, ""
+    if last[0].endswith(_COMMAND_FAILED) and (said := _before_traceback(text)):
+        return said, ""
+    return text[last[1] :], last[0]
+
+
+def _without_data(text: str) -> str:
+    """Return what an output without an exit code may report: nothing if it is data, and of a document its title and its errors."""
+    if is_record(text):
+        return ""
+    if went_well(text):
+        return _error_lines(text)
+    content = content_of(text, _is_error_line)
+    return text if content is None else content
 
 
 def _read_verdicts(facts: Facts, text: str) -> None:
     """Read what a compiler or a test run says of each line or test."""
     if _is_compiler_error(text):
         facts.codes.add("source-error")
-    if "... " in text and _TEST_VERDICT.search(text):
+    if ("... " in text or "---- " in text or "FAIL (" in text) and _TEST_VERDICT.search(text):
         facts.codes.add("test-verdict")
 
 
 def _read_raised(facts: Facts, text: str, name: str) -> None:
     """Read the message of the exception by which a program ended."""
-    if name in OWN_BUGS:
-        facts.message_words = words_of(name)
-        return
     unquoted = strip_quoted(text)
     # A subset of `words`, so `all_words` stays complete.
     facts.message_words = facts.words if unquoted == text else words_of(unquoted[:600])
@@ -108,9 +137,10 @@ _CURL_CODE: Final = LazyPattern(r"^curl: \((\d{1,2})\)", re.MULTILINE)
 # "No stash entries found.", "no makefile found.  Stop."; not "no errors found", which is good.
 _NOTHING_FOUND: Final = LazyPattern(
     r"\bno (?!(?:\w+ )?(?:errors?|issues?|problems?|vulnerabilit|difference|changes|warning|previously|conflicts?|failures?)\b)"
-    r"(?:[^\s,;.]+ ){1,5}(?:(?:was|were|could be) )?found\b(?: for [^\n]{1,80})?[.!]?\s*(?:Stop\.)?$"
+    r"(?:[^\s,;.]+ ){1,5}(?:(?:was|were|could be) )?found\b(?: (?:for|with|in|at|under|by|matching|named) [^\n]{1,80})?[.!]?\s*(?:Stop\.)?$"
     r"|\bno (?:[a-z]+ ){1,3}(?:named|called|exists? with)\b"
-    r"|\b(?:cannot|can't|could not|couldn't|unable to) (?:open|read|access|stat|load|locate)(?: [a-z]{1,12}){0,2}:? [\"'\u2018`]?[\w/~-]+(?:[./][\w-]+)*\.\w{1,8}[\"'\u2019`]?[.!]?\s*$",
+    r"|\b(?:cannot|can't|could not|couldn't|unable to) (?:open|read|access|stat|load|locate)(?: [a-z]{1,12}){0,2}:? [\"'\u2018`]?[\w/~-]+(?:[./][\w-]+)*\.\w{1,8}[\"'\u2019`]?[.!]?\s*$"
+    r"|\b(?:cannot|can't|could not|couldn't|unable to) (?:open|read|stat|load|locate)(?: [a-z]{1,12}){0,2}:? (?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')[.!]?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -122,6 +152,7 @@ _WRONG_ARGUMENT: Final = LazyPattern(
     r"^(?:[\w./+-]{1,40}(?: line \d+)?: ){0,3}(?:error: )?(?:invalid|bad|illegal|unsupported|unknown|wrong|incorrect|non-[a-z]+|extra|missing|no such"
     r"|ungültige?\w*|fehlende?\w*|unbekannte?\w*|nicht beendete?\w*|invalide|manquante?|inválid[oa]|falta|non valid[oa]|недопустим\w*|неверн\w*|пропущен\w*|ogiltig\w*|ongeldige?|nieprawidłow\w*)"
     r" (?!input\b|data\b|file\b|header\b|signature\b|checksum\b)[\w -]{2,40}(?:$|[.:,;]?(?: |$)|[\"'\u2018\u201c\u201e\u00bb`:;,(])"
+    r"|^(?:[\w./+-]{1,40}: ){0,2}--?[a-z][\w-]{0,40}:? (?:must|requires?|expects?|cannot|can't|should|needs|is (?:required|invalid|unknown|not)|takes)\b"
     r"|\bno (?:[\w-]+ ){1,4}(?:specified|given|provided|selected|supplied)\b[.!]?$"
     r"|(?:[\u2018\u201c\u201e\u00ab\u00bb'\"`(] ?| )[\w.-]+ (?:--help|-h)[\u2018\u2019\u201c\u201d\u00ab\u00bb'\"` )][^\n]{0,80}\Z",
     re.IGNORECASE | re.MULTILINE,
@@ -168,13 +199,25 @@ def _read_tool_codes(facts: Facts, text: str) -> None:
         facts.codes.add(f"curl-{numbers[-1]}")
     if len(text) <= _MAX_MISSING_CHARS:
         lowered = text.lower()
-        if _may_miss(lowered) and _NOTHING_FOUND.search(text):
+        names_missing = "not found: " in lowered and "signature not found" not in lowered
+        if names_missing or (_may_miss(lowered) and _NOTHING_FOUND.search(text)):
             facts.codes.add("nothing-found")
         if len(text) <= _MAX_RECORD_CHARS and "not found" in lowered and _RECORD_MISSING.match(text):
             facts.codes.add("record-missing")
+    if facts.exit_code and text[:6].lower() == "usage:":
+        facts.codes.add("wrong-argument")
     is_usage = facts.exit_code and not facts.exception_names and text.count("\n") <= _MAX_USAGE_LINES
     if is_usage and _WRONG_ARGUMENT.search(text):
         facts.codes.add("wrong-argument")
+
+
+_COMMAND_FAILED: Final = "CalledProcessError"  # it says only that a command failed; the command said why
+
+
+def _before_traceback(text: str) -> str:
+    """Return what a command printed before the program that ran it gave up, if it looks like an error."""
+    said = text.partition("Traceback (most recent call last)")[0]
+    return said if any(map(_is_error_line, said.split("\n"))) else ""
 
 
 _REASON: Final = LazyPattern(r"\bdue to:\s+(?=[A-Z]\w*(?:Error|Exception):)")
@@ -186,6 +229,30 @@ def _after_reason(text: str) -> str:
     return text if reason is None else f"Error\n{text[reason.end() :]}"
 
 
+def _is_error_line(line: str) -> bool:
+    if _ERROR_LINE.match(line) or _RAISED_LINE.match(line):
+        return True
+    for message in _SYSTEM_MESSAGES:  # a generator expression costs more than the searches
+        if message in line:
+            return _is_said(message, line)
+    return False
+
+
+def _is_said(message: str, line: str) -> bool:
+    """Return whether a program prints a system message, rather than a text that mentions it."""
+    if (
+        message == "OutOfMemory"
+        or f": {message}" in line
+        or f"{message}:" in line
+        or line.startswith((message, *_SHELL))
+    ):
+        return True
+    return line.rstrip(" .!)\"'").endswith(message)
+
+
+_SHELL: Final = ("/bin/bash: ", "bash: ", "/bin/sh: ", "sh: ")
+
+
 def _error_lines(text: str) -> str:
     """Return the lines that look like errors."""
     system = [message for message in _SYSTEM_MESSAGES if message in text]
@@ -194,7 +261,7 @@ def _error_lines(text: str) -> str:
         line
         for line in lines
         if _ERROR_LINE.match(line)
-        or any(message in line for message in system)
+        or any(message in line and _is_said(message, line) for message in system)
         or (line is lines[-1] and _RAISED_LINE.match(line))
     )
 

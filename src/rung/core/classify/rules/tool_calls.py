@@ -111,9 +111,30 @@ TOOL_CALLS: Final = (
         phase=_TOOL,
         output_has=(
             "failed to resolve import", "module not found error", "cant resolve * in", "could not resolve module", "unable to resolve module", "could not resolve dependency", "could not resolve dependencies", "could not resolve all", "moduleversionresolveexception", "failed to resolve module specifier", "could not resolve entry module",
-            "cannot resolve symbol", "unresolved import", "no required module provides package", "cannot find package", "cannot find module providing",
+            "could not resolve package", "could not resolve the package/module/import/dependency", "cannot resolve symbol", "unresolved import", "no required module provides package", "cannot find package", "cannot find module providing",
         ),
         except_if=("connection refused", "connection reset", "timed out", "unknown host", "unknownhostexception", "eresolve", "conflicting", "source error"),
+    ),
+    ClassifyRule(
+        id="no-such-revision",
+        kind=Kind.NOT_FOUND,
+        why="The repository has no revision, branch or tag of this name.",
+        example=Evidence(text="fatal: Failed to resolve 'v2' as a valid ref.", phase=Phase.TOOL, exit_code=128),
+        phase=_TOOL,
+        output_has=("failed to resolve * as a valid ref", "unknown revision or path", "not a valid ref", "unknown revision", "bad revision"),
+    ),
+    ClassifyRule(
+        id="element-not-ready",
+        kind=Kind.TOOL_ERROR,
+        why="The element of the page is hidden, covered or not the only one that matches; look at the page again, and choose another.",
+        example=Evidence(text="Error: element <button> is covered: <div> intercepts pointer events", phase=Phase.TOOL),
+        phase=_TOOL,
+        output_has=(
+            "element * is not visible/clickable/enabled/stable/attached/interactable/editable/focusable", "element is not an input/select", "element not interactable", "intercepts pointer events", "is blocked/covered/obscured by another element", "element click intercepted", "stale element", "is not attached to the dom",
+            "element is outside of the viewport", "strict mode violation", "selector * matched 2/3/4/5/6/7/8/9 elements", "resolved to 2/3/4/5/6/7/8/9 elements", "is not a valid selector",
+        ),
+        contains=("element", "selector"),
+        except_if=("timeout * exceeded", "no such element", "unable to locate element"),
     ),
     ClassifyRule(
         id="login-refused",
@@ -129,7 +150,7 @@ TOOL_CALLS: Final = (
         why="A server or a program wants credentials, and the tool has none.",
         example=Evidence(text="(error) NOAUTH Authentication required.", phase=Phase.TOOL, exit_code=1),
         phase=_TOOL,
-        output_has=("noauth", "^error authentication required", "set the * token environment variable", "set the * api key environment variable", "you are not logged in", "you are not logged into", "you must be logged in", "login required", "please log in first", "please login first", "no credentials found", "no credentials were", "no password supplied", "terminal prompts disabled"),
+        output_has=("noauth", "^error authentication required", "command * requires authentication", "set the * token environment variable", "set the * api key environment variable", "you are not logged in", "you are not logged into", "you must be logged in", "login required", "please log in first", "please login first", "no credentials found", "no credentials were", "no password supplied", "no secret key", "no default secret key", "terminal prompts disabled"),
     ),
     ClassifyRule(
         id="lock-waited",

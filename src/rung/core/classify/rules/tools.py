@@ -18,7 +18,7 @@ SYSTEM: Final = (
         why="Disk, memory or file handles are exhausted on this machine.",
         example=Evidence(exceptions=("OSError",), errno=codes.ENOSPC, text="[Errno 28] No space left on device"),
         errno=(codes.ENOSPC, codes.ENOMEM, codes.EMFILE, codes.ENFILE, codes.EDQUOT),
-        exception=("MemoryError", "RecursionError", "OutOfMemoryError"),
+        exception=("MemoryError", "OutOfMemoryError"),
     ),
     ClassifyRule(
         id="enoent",
@@ -101,7 +101,7 @@ TESTS: Final = (
         output_has=(
             "string to replace not found", "no replacement was performed", "did not appear verbatim", "occurrences found for", "file has not been read yet",
             "modified since read", "modified since it was read", "no edits made", "no changes to make", "no changes made to", "produced identical content", "old string * not found", "patch does not apply", "patch failed",
-            "hunk failed", "hunks failed", "could not find the string", "could not find the exact text", "must match exactly", "found * matches of the string", "invalid context", "failed to find expected lines", "find * substring/text/snippet in the file", "find * substring/text/snippet in the current file", "guard mismatch", "search block * not/no match", "old string and new string are", "search text not found", "text to replace * not found", "target text not found",
+            "hunk failed", "hunks failed", "could not find the string", "could not find the exact text", "must match exactly", "found * matches of the string", "invalid context", "failed to find expected lines", "find * substring/text/snippet in the file", "find * substring/text/snippet in the current file", "string not found in file", "text not found in file", "failed to apply patch/edit/diff/changes", "patch verification failed", "guard mismatch", "search block * not/no match", "old string and new string are", "search text not found", "text to replace * not found", "target text not found",
         ),
     ),
     ClassifyRule(
@@ -112,7 +112,7 @@ TESTS: Final = (
         example=Evidence(text="InvalidEditBlock: edit failed! No exact chunk found", phase=Phase.TOOL),
         phase=(Phase.TOOL, Phase.RESULT),
         exception=("InvalidEditBlock", "FormatError", "FunctionCallFormatError"),
-        output_has=("malformed response", "invalideditblock", "conform to the edit format", "search replace block failed", "searchreplacenoexactmatch", "the exact chunk of search", "code parsing failed", "regex pattern * not found in it"),
+        output_has=("malformed response", "invalideditblock", "conform to the edit format", "search replace block failed", "searchreplacenoexactmatch", "the exact chunk of search", "code parsing failed", "regex pattern * not found in it", "^invalid patch", "^error invalid patch", "patch must begin/start", "line of the patch must"),
     ),
     ClassifyRule(
         id="prose-as-command",
@@ -149,7 +149,7 @@ TESTS: Final = (
             "^failures$", "expect received", "for async tests and hooks", "expected * received", "found no collectors for", "errors during collection", "^not ok", "assertionerror expected", "there were test failures", "no tests ran", "no tests found exiting", "build failed * tests", "test timed out", "testtimeoutfailure", "failed tests",
         ),
         contains=("test", "spec", " passed", "failing", "expect("),
-        except_if=("hook id", "nginx", "or directory not found", "timed out and has been killed", "timed out after"),
+        except_if=("hook id", "nginx", "or directory not found", "timed out and has been killed", "command * timed out after", "process timed out after", "failing row", "violates * constraint"),
     ),
 )  # fmt: skip
 
@@ -171,7 +171,7 @@ TOOL_OUTPUT: Final = (
         retryable=True,
         why="The command was killed at its time limit.",
         example=Evidence(exit_code=124, text="", phase=Phase.TOOL),
-        exit_code=(124, 142),
+        exit_code=(124, 142, -14),
         output_has=(
             "timed out and has been killed", "timed out after", "command timed out", "command * timed out", "execution timed out", "time limit exceeded",
             "timeout expired", "timed out waiting", "exceeded the timeout", "operation timed out", "timeout * exceeded", "killed * timeout", "alarm clock", "due to statement timeout",
@@ -194,8 +194,8 @@ TOOL_OUTPUT: Final = (
         output_has=(
             "no space left on device", "cannot allocate memory", "out of memory", "too many open files", "disk quota exceeded", "enospc", "emfile", "enomem",
             "resource temporarily unavailable", "max number of operations", "oomkilled", "unable to allocate", "enough available memory", "not enough memory",
-            "requires more system memory", "std bad alloc", "process oom", "reserve virtual memory", "reserve memory", "failed to allocate memory", "memoryerror", "memory exhausted", "virtual memory exhausted", "file too large", "no space left",
-            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "^killed$", "error 137$", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit", "heap space", "outofmemoryerror", "insufficient cpu/memory", "oom kill", "kernel died", "deadkernelerror", "process pool was terminated abruptly", "file limit", "stackoverflowerror", "stack overflow", "maximum call stack size",
+            "requires more system memory", "std bad alloc", "process oom", "reserve virtual memory", "reserve memory", "failed to allocate memory", "memoryerror", "memory exhausted", "virtual memory exhausted", "file too large", "file size limit exceeded", "no space left",
+            "fork retry", "argument list too long", "not enough free disk space", "not enough free space", "disk full", "fatalprocessoutofmemory", "killed signal terminated program", "^killed$", "error 137$", "killed process * out of memory", "inotify watches", "database or disk is full", "heap limit", "heap space", "outofmemoryerror", "insufficient cpu/memory", "oom kill", "kernel died", "deadkernelerror", "process pool was terminated abruptly", "file limit",
         ),
     ),
     ClassifyRule(
@@ -209,7 +209,7 @@ TOOL_OUTPUT: Final = (
             "error 403", "403 forbidden", "http 403", "enable javascript and cookies", "captcha", "verify you are human", "are you a robot",
             "is not allowed authorized imports", "user site packages are not visible", "externally managed environment", "must be root", "must be superuser", "must be administrator", "run as root", "run as administrator", "are you root",
             "superuser privilege", "insufficient permissions", "permission to * denied", "access blocked", "is not in the sudoers", "unauthorized access",
-            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "is read only", "does not have authorization", "permission to use * denied", "sandbox * deny", "hook error deny",
+            "not authorized to", "not accessible by", "forbidden", "hook declined", "protected branch", "not allowed to * push", "push declined", "dubious ownership", "blocked by * policy", "requires approval", "permission * not granted", "outside * allowed director/directories", "allowed working directories", "was blocked * security", "readonly database", "is read only", "does not have authorization", "permission to use * denied", "sandbox * deny", "hook error deny", "user/account/role/client/principal is not allowed to", "not authorized on * to", "not authorized for", "is disabled on this system", "unauthorizedaccess", "blocked by group policy", "disabled by your administrator", "cannot be run as root", "not * run as root",
         ),
         except_if=("exec format error",),
     ),
@@ -313,10 +313,10 @@ TOOL_OUTPUT: Final = (
             "please tell me who you are", "has no upstream branch", "no configured push destination", "no solution found", "failed to select a version", "failed to parse lock file", "outdated lockfile", "not up to date with",
             "lock file * needs to be updated", "lockfile * needs to be updated", "version solving failed", "incompatible with", "requires node", "unsupported engine", "requires python", "must be specified", "is a required property", "invalid configuration",
             "configuration error", "syntax error in configuration", "config error", "unsupported option", "incompatible options", "cannot be used with", "mutually exclusive",
-            "not a valid tool", "tool * not found", "no tool named", "tool * does not exist", "input validation error", "requires a value", "environment variable * not set",
+            "not a valid tool", "eusage", "can only install with", "method not found", "^method * not found", "error 32601", "32603 method * not found", "tool * not found", "no tool named", "tool * does not exist", "input validation error", "requires a value", "environment variable * not set",
             "environment variable * is not set", "environment variable * required", "no input files", "no input file specified", "no files specified", "missing separator", "missing operand", "missing * operand", "extra operand", "too few arguments", "too many arguments", "wrong number of args/arguments", "incorrect number of arguments", "expected one/two/1/2 argument/arguments", "requires exactly", "requires at least", "accepts * received", "accepts at most", "or higher/newer/later is required", "is required but * installed", "no default is configured", "invalid default", "invalid regular expression", "invalid regex", "invalid pattern", "unterminated * command", "missing closing", "unmatched parenthesis/bracket", "unmatched * or", "invalid preceding", "invalid operation", "r not specified", "missing go sum entry", "updates to go mod needed", "is already in use", "that is still in use", "name is in use", "unmet dependencies/dependency/peer", "held broken packages", "broken packages", "could not be resolved to an installable set", "unknown encoder/decoder/compiler/filter/format/setting/configuration/property/attribute/directive/keyword/plugin/rule/feature/features/generator/profile/preset/backend/dialect/linter/formatter", "does not contain/have this/these/the/that feature/features/option/profile/preset", "does not support/recognize this/the/that option/flag/feature", "could not create named generator", "are ignored by one of your", "unknown option to", "is not configured", "must be set$", "no command named", "no tracking information", "please specify which", "expected rather than", "reference to undeclared", "invalid syntax for option", "invalid tool parameters", "refusing to merge unrelated histories",
         ),
-        except_if=("command not found", "cannot find module"),
+        except_if=("command not found", "cannot find module", "syntaxerror"),
     ),
     ClassifyRule(
         id="mock-assertion",
@@ -340,17 +340,17 @@ TOOL_OUTPUT: Final = (
         why="The system's message for a file, command, module, package or version that does not exist.",
         example=Evidence(text="cat: notes.txt: No such file or directory", phase=Phase.TOOL, exit_code=1),
         exit_code=(127,),
-        exception=("FileNotFoundError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
+        exception=("FileNotFoundError", "NotADirectoryError", "ModuleNotFoundError", "NoSuchKey", "NoSuchBucket"),
         output_has=(
-            "no such file or directory", "no such file", "filenotfound", "failed to resolve file/path/module/import/entry/plugin/alias", "or directory not found", "there is no package called", "failed to find", "does not appear to be a git repository", "doesnt have a resource type", "is not recognized as a name", "could not access", "cant locate", "unable to open database", "does the file exist", "template not found", "could not resolve to a", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
+            "no such file or directory", "no file or directory", "no such file", "filenotfound", "failed to resolve file/path/module/import/entry/plugin/alias", "or directory not found", "there is no package called", "failed to find", "does not appear to be a git repository", "doesnt have a resource type", "is not recognized as a name", "could not access", "cant locate", "unable to open database", "does the file exist", "template not found", "could not resolve to a", "refspec * does not match any", "in its dependencies", "missing from your system", "command not found", "not found$", "no module named", "no matching distribution found", "could not find a version",
             "unable to locate package", "does not exist", "doesnt exist", "do not exist", "cannot find module", "module not found", "did not match any file", "did not match any files",
-            "no such table", "no such column", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
+            "^error not found", "library/module/package/plugin/file/directory/folder/table/column/branch/tag/image/container/user/database/template/page/record/resource/element/device/dependency/executable/binary/program/script/project not found", "no such table", "no such column", "invalid column/object/table name", "has no column/table/field named", "not a conda environment", "is not installed", "unknown revision", "couldnt find remote ref", "repository not found",
             "no such container", "no such image", "no such service", "no such process", "no such directory", "cannot access", "file not found", "enoent", "e404", "404 not found",
             "could not find", "cannot find", "was not found", "not found please", "is not recognized as an internal", "path not found", "not a git repository", "no such device",
             "no such remote", "bad revision", "does not have any commits/branches/tags/releases", "unknown revision or path", "package * not found", "manifest unknown", "cannot open * no such", "cant find", "no versions available",
             "no such package", "no packages found",  "no results found", "could not import", "please install it", "os error 2", "is not in std", "is not in goroot", "unknown package", "could not be found", "not found in", "no package * available", "target * not found", "no rule to make target", "no recipe",
         ),
-        except_if=("exec format error", "cmake error", "cannot be opened for loading", "no replacement was performed", "merge conflict", "did not appear verbatim", "signature not found", "failed to apply edit", "unbound variable", "before initialization"),
+        except_if=("exec format error", "cmake error", "cannot be opened for loading", "no replacement was performed", "merge conflict", "did not appear verbatim", "signature not found", "failed to apply edit", "unbound variable", "before initialization", "cannot access local variable"),
     ),
     ClassifyRule(
         id="nothing-found",
@@ -361,7 +361,7 @@ TOOL_OUTPUT: Final = (
         code=("nothing-found",),
         output_has=(
             "no matches for", "no match for", "not something we can merge", "invalid upstream", "ambiguous argument", "needed a single revision", "no such ref", "not a valid object name", "not a valid ref", "not a commit",
-            "unknown/invalid user/group", "unable to find", "no matching entries", "invalid reference$", "fatal invalid reference", "not found on/at/for/with/under", "unknown database/column/table/branch/tag/host/image",
+            "unknown/invalid user/group", "unable to find", "no matching entries", "invalid reference$", "fatal invalid reference", "not found on/at/for/with/under", "^error * not available on/for", "unknown database/column/table/branch/tag/host/image",
         ),
     ),
     ClassifyRule(
@@ -380,7 +380,7 @@ TOOL_OUTPUT: Final = (
         example=Evidence(exceptions=("json.decoder.JSONDecodeError", "ValueError"), text="Expecting value: line 1 column 1 (char 0)"),
         exception=("JSONDecodeError", "ValidationError", "JSONSchemaValidationError", "ScannerError", "ParserError", "YAMLError", "YAMLException", "TOMLDecodeError", "ParseError", "ExpatError", "XMLSyntaxError"),
         code=("json_invalid",),
-        output_has=("validation error for", "validation errors for", "expecting * delimiter line", "expecting value line", "expecting property name * line", "eof while parsing a/an"),
+        output_has=("validation error for", "validation errors for", "expecting * delimiter line", "expecting value line", "expecting property name * line", "eof while parsing a/an", "create/generate/produce/return valid json"),
         message_has=("code parsing failed", "invalid json", "not valid json", "unexpected token * json", "unexpected end of json input", "json parse error", "failed to parse json"),
         except_if=("request body is not valid json",),
     ),
@@ -405,7 +405,7 @@ TOOL_FALLBACK: Final = (
         exception=(
             "NameError", "TypeError", "ValueError", "AttributeError", "KeyError", "IndexError", "SyntaxError", "IndentationError", "TabError", "ZeroDivisionError",
             "UnicodeDecodeError", "UnicodeEncodeError", "ImportError", "AssertionError", "RuntimeError", "ReferenceError", "RangeError", "NotImplementedError", "OverflowError",
-            "StopIteration", "ArithmeticError", "LookupError", "EOFError", "CalledProcessError", "UnboundLocalError", "OperationalError", "ProgrammingError", "IntegrityError",
+            "StopIteration", "ArithmeticError", "LookupError", "EOFError", "RecursionError", "CalledProcessError", "UnboundLocalError", "OperationalError", "ProgrammingError", "IntegrityError",
         ),
         phase=_TOOL,
     ),
@@ -416,7 +416,7 @@ TOOL_FALLBACK: Final = (
         example=Evidence(exceptions=("ImportError",), text="cannot import name 'x' from 'y'"),
         exception=(
             "TypeError", "AttributeError", "NameError", "UnboundLocalError", "IndexError", "SyntaxError", "IndentationError",
-            "ZeroDivisionError", "ImportError", "ReferenceError",
+            "ZeroDivisionError", "ImportError", "ReferenceError", "RecursionError",
         ),
     ),
     ClassifyRule(
@@ -428,6 +428,7 @@ TOOL_FALLBACK: Final = (
         output_has=(
             "exception in thread", "panicked at", "^panic", "goroutine 1", "segmentation fault", "core dumped", "uncaught exception", "unhandled exception", "php fatal error", "terminate called after",
             "traceback most recent call last", "aborted core", "bus error", "illegal instruction", "floating point exception", "stack smashing detected", "double free or corruption",
+            "stackoverflowerror", "stack overflow", "maximum call stack size",
         ),
     ),
     ClassifyRule(
