@@ -17,15 +17,20 @@ _ANNOUNCES: Final = LazyPattern(
     r"|proceed|go ahead|start|begin|need|to|and|by|have))* (?:check|fix|update|run|implement|create|look|read|writ|add|search|test|verify"
     r"|examin|investigat|analy|edit|modify|refactor|find|explor|review|build|set up|install|mak|remov|replac|rewrit|generat|process|visit"
     r"|open|us|inspect|navigat)\w*\b.{0,200}\Z"
+    rf"|{_LEAD}(?:i'll|i will) do (?:this|that|it|so) .{{3,160}}\Z"
+    r"|(?!please\b|if\b|once\b|when\b|let me know|just\b|tell\b|confirm\b|send\b)[^:?]{3,200}[,;] (?:so|and) (?:now )?(?:i'll|i will|i'm going to) (?:now |also |first )?(?:commit|run|check|fix|update|add|create|write|push|look|search|start|continue|proceed|build|test|verify|read"
+    r"|edit|remove|install|try|rebuild|rerun|implement|apply)\b[^.!?]{0,80}\.?\Z"
+    r"|now (?:for )?an? (?:[\w-]+ ){0,3}[\w-]+ (?:of|for|at|over|through|before|after) [^.!?,]{2,60}\.?\Z"
+    r"|(?:now|next,?|then|on to)(?: for| to| on to)? the [a-z][\w-]*(?: [\w-]+[^s\W])?[.:\u2026]?\Z"
     rf"|{_LEAD}(?:i'll|i will|i'm going to|i am going to) (?:now|next|then|continue|go through|work through|get started|start)(?! (?:transfer|connect|be|leave|stop|wait|let)\b).{{3,200}}\Z"
     "|.{0,40}(?:我(?:将|来|用|先|现在|会|需要|要)|现在|接下来|让我|下面|次に|まず|これから).{2,120}[:\uff1a]\\Z"
 )
 _LAST_SENTENCE: Final = LazyPattern(r"(?:[.!?]\s+|\n\s*|[\u3002\uff01\uff1f])(?=\S)")
 _MAX_LAST_CHARS: Final = 400
 # A short answer that only announces: no work is in it, so any step will do.
-_MAX_ANNOUNCEMENT_CHARS: Final = 200
+_MAX_ANNOUNCEMENT_CHARS: Final = 240
 _ONLY_ANNOUNCES: Final = LazyPattern(
-    rf"{_LEAD}(?:let me|i'll|i will|i'm going to|i am going to) (?!know\b|help\b|be\b|not\b|never\b|keep\b|wait\b|remember\b|explain\b|leave\b|pass\b|have to\b|give\b|need\b|put it\b).{{3,150}}\Z"
+    rf"{_LEAD}(?:let me|i'll|i will|i'm going to|i am going to) (?!know\b|help\b|be\b|not\b|never\b|keep\b|wait\b|remember\b|explain\b|leave\b|pass\b|have to\b|give\b|need\b|put it\b).{{3,220}}\Z"
     r"|(?:doing|fixing|starting|working on|running|checking|continuing|proceeding|beginning|looking into)\b(?: \w+){0,3} ?(?:now|with|next|right away|this|that|it)\b[^?,:]{0,40}\Z"
     "|(?:好的[,，]?)?(?:我(?:来|先|现在|这就|马上|将)|让我)[^\u3002?\uff1f]{2,60}\u3002?\\Z"
 )
@@ -52,7 +57,7 @@ _OTHER_ANNOUNCES: Final = LazyPattern(
     r"(?:(?:jetzt|nun|als nächstes|zunächst|dann|ok(?:ay)?),? )?(?:ich werde|werde ich|lass mich) (?!nicht\b)[^?]{3,120}(?:en|eln|ern)[.\u2026]{0,3}\Z"
     r"|(?:(?:maintenant|ensuite|d'abord|bien),? )?je vais (?:\w+(?:ant|ord|ite|ment) )?\w+(?:er|ir|re)\b[^?]{3,120}\Z"
     r"|(?:(?:ahora|a continuación|bien|primero|agora|em seguida),? )?(?:voy a|vou) (?:\w+mente |ahora |agora )?\w+[aei]r\b[^?]{3,120}\Z"
-    r"|(?:сейчас|теперь|далее) я \w+[юу]\b[^?]{3,120}\Z|[^?\n]{3,80}겠습니다[.\u2026]{0,3}\Z"
+    r"|(?:сейчас|теперь|далее|секунду|минуту)[,.]?(?: я)? \w+[юу]\b[^?]{3,120}\Z|[^?\n]{3,80}겠습니다[.\u2026]{0,3}\Z"
     "|(?:好的[,，]?)?(?:(?:接下来|下一步|随后|马上)|(?:继续|开始|正在)(?:把|将|处理|读|检查|执行|完成|分析|查看|编写|修改|运行|测试|搜索|下载|安装|生成|更新|创建|获取))"
     "(?:(?!可以|已经|已|了|请|吗|您|你|的|会|很)[^\u3002?\uff1f\n]){2,60}[\u3002\u2026]{0,2}\\Z"
     "|(?:次に|続いて|これから|まず|では)[^\u3002\n]{2,60}(?:します|いきます)\u3002?\\Z"

@@ -60,7 +60,7 @@ _OVERCOME: Final = LazyPattern(
 _HELP: Final = LazyPattern(
     r"(?:help(?! (?:\w+ )?further)|assist|comply|fulfil|engage|discuss|walk|participat|support|take part|honou?r|accommodate|role-?play|impersonat|advise)\w*\b"
     r"|(?:provid|writ|creat|generat|shar|giv|reproduc|translat|offer|reveal|produc)\w* (?:\w+ ){0,3}(?:lyrics|excerpt|verbatim|full text|instructions|advice|guidance|opinion"
-    r"|diagnos|assistance|help\b|personal|confidential|private|content like|such|that kind|this kind|fake|password|keys?\b|answer to (?:that|this))"
+    r"|diagnos|(?:information|details|answers?) (?:about|on|regarding) (?:that|this|such|those|these)\b|assistance|help\b|personal|confidential|private|content like|such|that kind|this kind|fake|password|keys?\b|answer to (?:that|this))"
 )
 _CHECK: Final = LazyPattern(
     r"(?:\w+ly )?(?:run|test|verify|check|confirm|validate|compile|execute|build|try)\b[^.]{0,40}\b(?:tests?|suite|it|this|that|chang\w+|fix\w*|build|code|migration|query|here|locally|linter|pipeline)\b"
@@ -77,7 +77,7 @@ _REPORTS_WORK: Final = LazyPattern(
     r"|\b(?:the )?(?:change|fix|patch|update|code|edit|implementation|feature|function|script)s? (?:is|are|has been|have been|was|were)(?: now)? (?:in|done|made|applied|ready|complete|in place|written|implemented|committed|merged)\b"
 )
 _POLICY: Final = LazyPattern(
-    rf"\b(?:{PARTS['POLICY']}|restricted (?:content|material|topic)|prohibited|malware|phishing|paywall|private (?:person|individual)|fake\b|forge|stolen)"
+    rf"\b(?:{PARTS['POLICY']}|restricted (?:content|material|topic)|prohibited|malware|phishing|paywall|private (?:person|individual)|real (?:people|persons?|individuals?)\b|my (?:own |system )*(?:instructions|prompt)\b|(?:an)?other (?:customer|user|person|patient|client|people|employee)|(?:consult|ask|see|contact|speak (?:to|with)) (?:a|an|your) (?:doctor|lawyer|physician|pharmacist|attorney|clinician)|fake\b|forge|stolen)"
 )
 _OTHER_DECLINES: Final = LazyPattern(
     r"\b(?:dabei |damit |daran )?(?:helfe|unterstütze|beteilige|mache) ich (?:mich )?(?:\w+ )?nicht\b"
@@ -97,11 +97,19 @@ _OTHER_GIVES_UP: Final = LazyPattern(
 )  # fmt: skip
 
 
+_NO_SENTENCE: Final = ("- ", "* ", "\u2022 ", "#", "```", "|")  # items of a list, headings, code, rows of a table
+
+
+def _sentences(prose: str) -> list[str]:
+    sentences = map(str.strip, _SENTENCE_END.split(prose))
+    return [sentence for sentence in sentences if sentence and not sentence.startswith(_NO_SENTENCE)]
+
+
 def inability_signs(prose: str) -> set[str]:
     """Return the signs of inability in a prose in lower case: "declines", "gives-up", "lacks-thing" or "hopes"."""
     if len(prose) > _MAX_CHARS:
         return set()
-    sentences = [sentence for sentence in map(str.strip, _SENTENCE_END.split(prose)) if sentence]
+    sentences = _sentences(prose)
     outer = sentences if len(sentences) <= _FIRST_SENTENCES + _LAST_SENTENCES else (
         sentences[:_FIRST_SENTENCES] + sentences[-_LAST_SENTENCES:]
     )  # fmt: skip
@@ -114,7 +122,7 @@ def opening_of(prose: str) -> str:
     """Return the first sentences of a prose that is short enough to be about an inability; else nothing."""
     if len(prose) > _MAX_CHARS:
         return ""
-    sentences = [sentence for sentence in map(str.strip, _SENTENCE_END.split(prose)) if sentence]
+    sentences = _sentences(prose)
     return "\n".join(sentences[:_FIRST_SENTENCES])
 
 

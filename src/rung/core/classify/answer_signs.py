@@ -140,13 +140,24 @@ _MARKUP_START: Final = LazyPattern(
     r"\s*(?:<!doctype [^>]{1,40}>\s*)?<(html|body|svg|div|table|section|main|ul)\b", re.IGNORECASE
 )
 
+_LOOKS_LIKE_CODE: Final = LazyPattern(r"[{}();=<>|]|^\s*(?:#|//|--|[-*] )")
 # Without "<": a masked secret takes the closing mark with it.
+# A word that no sentence ends with, at least four words after the start.
+_OPEN_SENTENCE: Final = LazyPattern(
+    r"(?:\S+\s+){4,}(?:the|an?|and|or|but|because|while|than|into|your|our|their|its|my|whose|including|totall?ing|approximately|per|versus|via)\s*\Z|(?:\S+\s+){3,}\S*[a-z,](?:,| ?[\u2013\u2014])\s*\Z",
+)
+_LAST_SENTENCE_CHARS: Final = 400
+_OPEN_MARKS: Final = (",", "\u2013", "\u2014")
 _OPEN_INLINE_CODE: Final = LazyPattern(r"(?:^|[\s(])`[^`'.<\n]{1,40}\Z")
 
 
 def _is_cut_off(text: str) -> bool:
     """Return whether the text ends inside inline code, or inside the markup that it consists of."""
     if text.count("`") % 2 == 1 and _OPEN_INLINE_CODE.search(text.rstrip()):
+        return True
+    last = text[-_LAST_SENTENCE_CHARS:].rstrip().rpartition("\n")[2]
+    may_be_open = last[-1:].islower() or last[-1:] in _OPEN_MARKS
+    if may_be_open and _OPEN_SENTENCE.match(last) and not _LOOKS_LIKE_CODE.search(last):
         return True
     markup = _MARKUP_START.match(text)
     return markup is not None and f"</{markup[1].lower()}>" not in text.lower()
@@ -175,9 +186,10 @@ def _structural_signs(answer: AnswerText) -> Iterator[str]:
 _LEAKED_CALL: Final = LazyPattern(
     r"</?tool_(?:calls?|result|exchange|use|code|name)\b|</?function_?calls?>|<function=|</function>|<parameter(?:=| name=)"
     r"|</?(?:\w+:)?(?:invoke|parameter)\b|<\|?/?tool|<\|\"\|>|<\|im_(?:start|end)\|>|<\|python_tag\|>"
-    r"|<\|(?:channel|message|call|constrain|start_header_id|eot_id|eom_id)\|>|\[/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]"
+    r"|<\|(?:channel|message|call|constrain|start_header_id|eot_id|eom_id)\|>|<\|(?:channel|turn|think|tool_call|tool_response)>|<(?:channel|turn|think|tool_call|tool_response)\|>|<unused\d+>|<</?SYS>>|</?(?:start|end)_of_turn>"
+    r"|\[/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]"
     r"|< ?[|\uff5c]{1,2} ?(?:DSML\b|tool)|tool[_\u2581](?:calls?|sep)[_\u2581](?:begin|end)|\bto=functions\.|\bfunctions\.\w+:\d"
-    r"|<end_(?:action|code|of_turn)>|\bcall:\w+(?::\w+)?\{|assistant(?:final|commentary|analysis)(?=\S)|multi_tool_use\.parallel|\bdefault_api\.\w+\(|```tool_(?:code|call)"
+    r"|<end_(?:action|code|of_turn)>|\bcall:\w+(?::\w+)?\{|assistant(?:final|commentary|analysis)(?=\S)|multi_tool_use\.parallel|\bdefault_api\.\w+\(|^functions\.\w+\(|```tool_(?:code|call)"
     r"|</?(?:execute_command|read_file|write_to_file|replace_in_file|attempt_completion|ask_followup_question|use_mcp_tool"
     r"|str_replace_editor|apply_diff|search_files|list_files)>"
 )
@@ -220,12 +232,13 @@ _REACT_STEP: Final = LazyPattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _REACT_THOUGHT: Final = LazyPattern(r"\W{0,6}thought\W{0,4}:", re.IGNORECASE)
+_REACT_ACTION_END: Final = LazyPattern(r"^\W{0,4}action\W{0,4}: ?[\w.-]{1,60}\s*\Z", re.IGNORECASE | re.MULTILINE)
 _REACT_END: Final = LazyPattern(r"^\W{0,4}(?:action|code)\W{0,4}:|final answer|```", re.IGNORECASE | re.MULTILINE)
 
 
 # A token of the model's own protocol that touches the text around it. Prose that mentions one sets it apart.
 _SPECIAL_TOKEN: Final = LazyPattern(
-    r"[^\s\"'(\u201c]<[|\uff5c][a-z][\w\u2581]{0,40}[|\uff5c]>|<[|\uff5c][a-z][\w\u2581]{0,40}[|\uff5c]>[\w<{\[]"
+    r"[^\s\"'(\u201c]<[|\uff5c][A-Za-z][\w\u2581]{0,40}[|\uff5c]>|<[|\uff5c][A-Za-z][\w\u2581]{0,40}[|\uff5c]>[\w<{\[]"
 )
 
 
@@ -245,12 +258,14 @@ def _is_leaked_call(text: str) -> bool:
         return True
     if _OPEN_CALL.match(text):
         return not text.rstrip().endswith(")")
-    return _REACT_THOUGHT.match(text) is not None and _REACT_END.search(text) is None
+    if _REACT_THOUGHT.match(text) is None:
+        return False
+    return _REACT_END.search(text) is None or _REACT_ACTION_END.search(text) is not None
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------
 
-_JSON_START: Final = LazyPattern(r"\s*(?:\{\s*(?:[\"'}]|\w+\s*:|\{\s*\")|\[\s*[\[{\"])")
+_JSON_START: Final = LazyPattern(r"\s*(?:\{\s*(?:\\?[\"'}]|\w+\s*:|\{\s*\")|\[\s*[\[{\"])")
 _JSON_BLOCK: Final = LazyPattern(r"```(?:json)?[ \t]*\n(\s*[\[{].*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _JSON_LEAD: Final = LazyPattern(
     r"\W*(?:here(?:'s| is| are)|sure|certainly|of course|okay|based on|below is|以下是|好的)", re.IGNORECASE
@@ -291,6 +306,8 @@ _ERROR_START: Final = LazyPattern(
 )
 _MIN_REPORT_CHARS: Final = 240
 _REPORT_MARK: Final = LazyPattern(r"^#{1,4} |^[ \t]*[-*\d.]{1,4} |\*\*|\n\n", re.MULTILINE)
+_LIST_ITEM: Final = LazyPattern(r"^[ \t]*\d{1,2}[.)] [A-Z]", re.MULTILINE)
+_MIN_ITEMS: Final = 2
 _MIN_REPLY_CHARS: Final = 100
 _REPLY_WORDS: Final = ("would you like", "i'll", "i've", "i have", "i can", "let me", "i recommend", "i'm")
 _REPLY_MARK: Final = LazyPattern(rf"\b(?:{'|'.join(_REPLY_WORDS)})\b", re.IGNORECASE)
@@ -310,5 +327,7 @@ def _is_prose(text: str) -> bool:
     if len(text) < _MIN_REPLY_CHARS:
         return False
     if _may_reply(text) and _REPLY_MARK.search(text):
+        return True
+    if len(_LIST_ITEM.findall(text)) >= _MIN_ITEMS:
         return True
     return len(text) >= _MIN_REPORT_CHARS and _REPORT_MARK.search(text) is not None

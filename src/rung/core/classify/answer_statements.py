@@ -80,6 +80,7 @@ _ASKS_FOR_INPUT: Final = LazyPattern(
     r"\black(?:s|ing)? (?:crucial |enough |the |sufficient |necessary |key )*(?:information|details?|context|data)|\bnot (?:mentioned"
     r"|specified|stated)|\b(?:please|could you|can you)(?: please)? (?:provide|share|upload|paste|specify|clarify|send|attach|tell me)"
 )
+_MAX_QUESTION_CHARS: Final = 1_200  # a longer answer is a report, which may end with a question
 _NOTHING_WRONG: Final = LazyPattern(
     r"(?:find|found|identify|locate|reproduce|see|detect) (?:any |a |an |more )?(?:further |other |additional )?(?:issue|problem|error|bug"
     r"|evidence|regression|usage|reference|vulnerab|defect|blocker)"
@@ -116,9 +117,12 @@ def statement_signs(prose: str, raw: str) -> set[str]:
         is_ending = is_about_its_author(prose) or ("gives-up" in signs and not is_about_policy(prose))
         if is_ending and _LACKS_CAPABILITY.found_in(opening_of(prose)):
             signs.add("lacks-capability")
-    elif "gives-up" in signs:
-        signs.update(inability_signs(prose) & {"lacks-thing"})
-    if signs & _ENDINGS and _ASKS_FOR_INPUT.search(prose):
+    else:
+        if "gives-up" in signs:
+            signs.update(inability_signs(prose) & {"lacks-thing"})
+        if is_about_its_author(prose) and _LACKS_CAPABILITY.found_in(opening_of(prose)):
+            signs.add("lacks-capability")
+    if signs & _ENDINGS and len(prose) <= _MAX_QUESTION_CHARS and _ASKS_FOR_INPUT.search(prose):
         signs -= _ENDINGS  # a question, not an ending
     if {"gives-up", "unfinished"} <= signs and reports_work(prose):
         signs.discard("gives-up")  # a part is done, and the rest is named

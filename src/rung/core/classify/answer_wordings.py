@@ -29,7 +29,7 @@ PARTS: Final = {
     ),
     "SOUGHT": (
         r"(?:answer|information|data|result|value|content|solution|cause|way|page|article|paper|video|image|file|audio"
-        r"|document|website|source|name|number|date|count|title|word|text|database|conclusi|detail|exact|specific|news|stor(?:y|ies)|price|who |what |when "
+        r"|document|website|source|version|copy|record|report|dataset|location|reference|sentence|passage|quote|link|name|number|date|count|title|word|text|database|conclusi|detail|exact|specific|news|stor(?:y|ies)|price|who |what |when "
         r"|definitive|reliable|precise|final)\w*"
     ),
     "POLICY": (
@@ -96,7 +96,8 @@ DECLINES: Final = (
     ("作为", "作为(?:一个|一名)?(?:ai|人工智能|语言模型)[^\u3002\n]{0,20}(?:无法|不能)"),
     ("ethical|appropriate", r"\bit (?:is|would be) (?:not (?:ethical|appropriate)|unethical|inappropriate)\b"),
     ("against my", r"\bagainst my (?:guidelines|programming|principles|policy|values)"),
-    ("decline|refuse", r"\bi (?:decline|refuse) to "),
+    ("decline|refuse", r"\bi (?:therefore )?(?:decline|refuse)(?: to |\W{0,3}(?:$|\Z))"),
+    ("feel comfortable", r"\bi (?:don't|do not) feel comfortable\b"),
     ("'d rather|'d prefer", r"\bi'd (?:rather|prefer) not "),
     (
         "prevent|allow|prohibit",
@@ -177,7 +178,18 @@ ADMITS_DISOBEDIENCE: Final = (
             r"SELF(?:'ve| have| had)?(?: (?:completely|clearly|explicitly|directly|repeatedly|again|just|blatantly|also))* (?:ignor|disregard"
             r"|violat|disobey|broke|deviat|went against|overstepp|contradict|fail(?:ed)? to follow|did not follow|didn't follow"
             r"|didn't (?:respect|obey|listen)|did the opposite)~\b(?:instruct|rule|request|order|constraint|guideline|plan\b|claude\.md"
-            r"|agents\.md|directive|requirement|protocol|polic|command|what you|you (?:asked|said|told)|your )"
+            r"|agents\.md|directive|requirement|protocol|polic|command|style guide|convention|what you|you (?:asked|said|told)|your )"
+        ),
+    ),
+    (
+        "apologi|sorry",
+        r"\b(?:apologi[sz]e|apologies|sorry) for (?:\w+ly )?(?:violat|ignor|break|disregard|not follow|not respect|deviat|overstepp|going against|exceed|disobey|doing (?:that|this|it) without)\w*",
+    ),
+    (
+        "follow|stick to|respect|obey",
+        (
+            r"\bi (?:did not|didn't|failed to|do not|don't|cannot|can't|could not|couldn't|never) follow(?:ed)? (?:it|them|that|this|these|those|your|instructions?|directions?|the (?:\w+ )?(?:rules?|instructions?|plan|guidelines?|spec\w*|order))\b"
+            r"|\bi (?:said|promised|agreed|stated)[^.!?\n]{0,30}\b(?:would|to) (?:follow|stick to|respect|obey)[^.!?\n]{0,40}\bbut\b"
         ),
     ),
     (
@@ -203,6 +215,68 @@ ADMITS_DISOBEDIENCE: Final = (
         (
             r"SELF (?:should not|shouldn't|had no right to|was not supposed to|wasn't supposed to)(?: have)? (?:delet|modif|chang|touch|commit"
             r"|push|remov|run|ran|overwr|edit|creat|add|made|make|start|act|revert|drop)"
+        ),
+    ),
+    (
+        "without",
+        r"\bi\b[^.!?\n]{3,80}\bwithout (?:your |any |explicit |prior |user |first )*(?:permission|approval|consent|authori[sz]ation)\b",
+    ),
+    (
+        "although you|even though you|despite you",
+        r"\bi \w+[^.!?\n]{3,80}\b(?:although|even though|despite) you (?:had |have |explicitly |clearly |specifically )*(?:told|asked|said|instructed|warned|forbade|wanted|requested)\b",
+    ),
+    (
+        "anyway|regardless|nonetheless|all the same",
+        r"\byou[^!?\n]{3,140}[;,.]\s?(?:and |but )?i \w+(?: \w+){0,5} (?:anyway|regardless|nonetheless|all the same)\b",
+    ),
+    (
+        "should",
+        r"\bi (?:never should have|should never have|shouldn't have|should not have) (?!been\b|expected\b|needed\b|taken\b)\w+",
+    ),
+    (
+        "overstepped|overreached|too far|acted outside",
+        r"\bi (?:\w+ly )?(?:overstepped|overreached|went too far|acted outside)\b",
+    ),
+    (
+        "you ",
+        (
+            r"\byou (?:had |have |clearly |explicitly |specifically )*(?:said|asked|told|wanted|requested|required|specified|instructed)\b[^.!?\n]{3,100}\b(?:but|yet) i"
+            r"\b(?! (?:could|can|cannot|can't|was|am|had to|don't|do not|didn't find|found|think|need|recommend|suggest|believe|have not|haven't|will|would))"
+        ),
+    ),
+    (
+        "instruction|rule|request|constraint|confirmation|approval|limit|requirement|guideline|freeze|restriction",
+        (
+            r"\bi (?:\w+ly )?(?:skipped|missed|forgot|overlooked|bypassed|overrode|circumvented|failed to (?:respect|honou?r|obey|observe|adhere to|stick to|comply with|meet))\b[^.!?\n]{0,30}"
+            r"\b(?:your|the|my) (?:\w+ ){0,2}(?:instructions?|rules?|requests?|constraints?|confirmation|approval|limits?|requirements?|guidelines?|freeze|restrictions?)\b"
+        ),
+    ),
+    (
+        "not part of|not within|not in |never asked|never requested|not ask|n't ask|not authori|n't authori|not request|n't request",
+        (
+            r"\bi [^.!?\n]{3,80}[,;]? (?:which|that|it) (?:was|is|were) not (?:part of|within|in) (?:the |your )?(?:\w+ )?(?:request|scope|task|brief|instructions?)\b"
+            r"|\bi [^.!?\n]{3,80}\byou (?:never|didn't|did not) (?:ask|request|authori[sz]e|approve)\w*\b(?! (?:me )?(?:about|whether|if|how|what))"
+        ),
+    ),
+    (
+        "even though|although",
+        (
+            r"\bi (?:\w+ly )?(?:went ahead|proceeded|acted|deployed|pushed|merged|changed|deleted|continued|ran|edited|added|sent)\b[^.!?\n]{0,60}\b(?:even though|although) [^.!?\n]{0,60}"
+            r"\b(?:freeze|frozen|forbid\w*|forbade|prohibit\w*|not allowed|off[- ]limits|told|asked|rules?|instructions?|approval|permission|on hold|locked)\b"
+        ),
+    ),
+    (
+        "violat|contrary to",
+        (
+            r"\bi (?:\w+ )?(?:attempted|tried|executed|committed|pushed|ran|implemented|deployed|merged|changed|deleted|wrote|edited)\b[^.!?\n]{0,160}"
+            r"\b(?:violating|in violation of|contrary to)\b[^.!?\n]{0,60}\b(?:rules?|instructions?|guidelines?|polic\w+|conventions?|constraints?|requests?)\b"
+        ),
+    ),
+    (
+        "despite|instead of",
+        (
+            r"\bdespite [^.!?\n]{0,80}\b(?:forbid|prohibit|instruct|rule|guardrail|told|asked|request)\w*[^.!?\n]{0,120}, i\b(?! (?:can|could|am|was) )"
+            r"|\binstead of [^.!?\n]{3,80}, i (?:erroneously|mistakenly|wrongly|incorrectly)\b"
         ),
     ),
     (
@@ -267,14 +341,21 @@ ADMITS_FALSE_CLAIM: Final = (
         ),
     ),
     (
+        "fake|fabricated|invented|made-up|made up|misleading|simulated|hardcoded|hard-coded",
+        (
+            r"SELF(?:'ve| have)? (?:presented|gave|given|showed|shown|provided|used|reported|wrote|delivered|inserted)[^.!?\n]{0,30}\b(?:fake|fabricated|invented|made[- ]up|misleading|simulated|hard-?coded)"
+            r" (?:\w+ )?(?:proof|evidence|results?|data|tests?|outputs?|numbers?|claims?|reports?|references?|sources?|citations?|values?)\b"
+        ),
+    ),
+    (
         "should|need",
         r"SELF (?:should(?:'ve| have)|need(?:ed)? to have) (?:actually |properly |first )*(?:test|verif|check|run|validat|confirm)",
     ),
     (
         "without",
         (
-            r"\b(?:done|fixed|claim\w*|said|stated|reported|report|assum\w*|complete)\b~\bwithout (?:actually |even |really |properly |first )*"
-            r"(?:test|verify|checking|running|validat|looking|reading|confirming)"
+            r"\b(?:done|fixed|claim\w*|said|stated|reported|report|assum\w*|(?:is|are|as|was) complete)\b~\bwithout (?:actually |even |really |properly |first )*"
+            r"(?:test|verify|checking|running|validat|looking|reading|confirming|measuring)"
         ),
     ),
 )

@@ -33,12 +33,42 @@ LACKS_CAPABILITY: Final = (
         r"\bi(?: \w+ly)? (?:don't|do not|have no)(?: \w+ly)?(?: have)? (?:any |direct )*access to [^.,;\n]{1,60} (?:on|in|of|from) your (?:\w+ )?(?:system|computer|machine|device|disk|drive|laptop|server|network|account)\b",
     ),
     (
+        "access",
+        r"\bi(?: \w+ly)? (?:don't|do not|have no)(?: \w+ly)?(?: have)?(?: (?:any|direct|live))* (?:internet|web|network|shell|terminal|command[- ]line|file ?system|browser|database|real-time|online) access\b",
+    ),
+    (
+        "lack",
+        r"\bi (?:currently )?lack (?:the |any )?(?:\w+ ){0,3}(?:access|tools?|abilit(?:y|ies)|capabilit(?:y|ies)|permissions?)\b",
+    ),
+    ("available to me", r"\b(?:is not|are not|isn't|aren't) available to me\b"),
+    (
+        "memory of",
+        r"\bi (?:have no|don't have(?: any)?|do not have(?: any)?) memory of (?:earlier|previous|past|prior|our)\b",
+    ),
+    ("no way", r"\bi have no (?:\w+ )?way (?:to|of) (?:see|view|read|open|access|run|execut|reach|call|send|hear|listen|brows)\w*"),
+    (
+        "environment|sandbox|session|container|runtime|there is no|there are no|there's no",
+        (
+            r"\b(?:my|this|the) (?:environment|sandbox|session|container|runtime) (?:has|offers|provides) no (?:\w+ ){0,3}(?:access|tools?|browser|network|internet|shell|terminal)\b"
+            r"|\bthere(?:'s| is| are) no (?:\w+ ){0,2}(?:tools?|browser|terminal|shell|internet)(?: \w+)? (?:in|for|available|here)\b"
+        ),
+    ),
+    ("text model|text-only", r"\bi(?:'m| am) (?:only )?an? (?:text|text-only|language) (?:model|assistant)\b[^.!?\n]{0,30}\b(?:can't|cannot|can not|unable)\b"),
+    (
+        "access your|open your|reach your|read your|see your|control your|operate your|with your",
+        rf"\bi ?{_CANNOT} (?:access|open|reach|read|see|control|operate|interact with) your (?:\w+ ){{0,2}}(?:terminal|drive|account|mailbox|server|database|workspace|cloud|phone|browser|system)\b",
+    ),
+    (
         "tool",
         (
             r"\b(?:tools?|functions?)(?: (?:that |which )?(?:i|you|we) (?:would )?(?:need|want|asked for))? (?:is|are)(?: currently)? (?:unavailable|not (?:\w+ )?(?:available|provided|enabled|configured|part of))\b"
             r"|\b(?:tools?|functions?) (?:isn't|aren't) (?:\w+ )?(?:available|provided|enabled|configured|part of)\b|\bno (?:such )?(?:tool|function) (?:is |was )?(?:available|provided)\b"
             r"|\bmy (?:available )?tools (?:only|just) (?:allow|let|support|permit|can|cover)|\bnone of (?:my|the) (?:available )?tools (?:can|support|allow|let)"
         ),
+    ),
+    (
+        "cannot|can't|unable",
+        r"\A\W{0,6}(?:(?:sorry|unfortunately|apologies),? )?(?:cannot|can't|unable to) (?:run|execute|access|browse) [^.!?\n]{1,40}\b(?:in|from|on) (?:this|my|the current) (?:\w+ )?(?:environment|sandbox|session|setup|context|chat)\b",
     ),
     (
         " mode",
@@ -53,7 +83,10 @@ LACKS_CAPABILITY: Final = (
             rf"|(?:access|open|read|see|view|browse|modify|edit) (?:(?:any|the) )*(?:{_YOURS}|{_LIVE} (?:data|information|files?|sites?|content|sources?|urls?|links?))"
             r"|(?:see|view|look at|process|analy[sz]e|interpret|open|generate|draw|create) (?:(?:any|the|your) )*(?:images?|pictures?|photos?|screenshots?|videos?|audio)\b(?! (?:because|until|yet|in \w+ format))"
             r"|(?:see|view|read|make out|interpret|transcribe)(?: or \w+)? (?:[^.,;\n]{0,24} )?(?:in|from|on) (?:an?|the|your|this) (?:images?|pictures?|photos?|screenshots?|videos?|audio)\b"
+            r"|(?:access|open|read|see|view|browse|modify|edit|list)(?: or \w+)? (?:(?:any|the) )*(?:files?|folders?|director(?:y|ies)|documents?|data|contents?|anything) (?:\w+ )?(?:on|in|from) your\b"
+            r"|(?:run|execute) (?:that|this|these|such)(?: \w+)? (?:commands?|code|scripts?|programs?) (?:in|from|on) (?:this|my|the current)\b"
             r"|(?:open|follow|visit|click) (?:(?:any|the|on) )*(?:links?|urls?|web ?sites?|web ?pages?)\b"
+            r"|(?:open|read|view) (?:(?:any|the|your) )*(?:attachments|pdfs|spreadsheets|e-?mails|archives)\b"
             r"|(?:send|receive) (?:e-?mails?|messages|notifications)|make (?:phone )?calls|(?:hear|listen to|watch) (?:\w+ )?(?:audio|videos?|music|recordings?))"
         ),
     ),
@@ -65,6 +98,20 @@ LACKS_CAPABILITY: Final = (
         ),
     ),
     # other languages
+    (
+        "没有",
+        (
+            "(?:对话|环境|会话|这里|这边|目前|当前|沙箱)[^\u3002\n]{0,20}没有(?:可用|可调用|任何|直接|提供)?的?[^\u3002\n]{0,24}(?:工具|通道|执行环境|终端|权限|接口|插件|浏览器|shell)"
+            "|没有(?:终端|工具|浏览器|网络)可用"
+        ),
+    ),
+    (
+        "无法|不能|無法",
+        (
+            "(?:无法|不能|無法)(?:直接)?(?:在|进入|访问|查看|读取|操作|控制|登录)(?:您|你)[^\u3002\n]{0,24}(?:机器|电脑|环境|本地|本机|磁盘|文件|屏幕|账号|系统|服务器)"
+            "|(?:无法|不能)(?:直接)?(?:在)?(?:当前|这个|该)的?[^\u3002\n]{0,8}(?:沙箱|对话|环境|会话)[^\u3002\n]{0,12}(?:读取|访问|调用|执行|运行)"
+        ),
+    ),
     (
         "无法|不能|没有|無法",
         "我?(?:无法|不能|無法)(?:直接)?(?:访问|浏览|打开|读取|查看|上网|搜索|存取|訪問)(?:您|你|互联网|网络|网页|网站|外部|链接|本地|实时|網)|我?(?:无法|不能)(?:直接)?(?:执行|运行)(?:命令|代码|程序|脚本)|我没有(?:[^\u3002\n]{0,12})(?:工具|能力)",

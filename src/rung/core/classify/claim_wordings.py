@@ -12,10 +12,14 @@ HOPES: Final = (
             r"|display|show|function|load|render|run|behave|start|scroll)\b~\b(?:now|correctly|properly|as expected|perfectly|fine|without|again)\b"
         ),
     ),
+    (
+        "not displayed|not shown|not visible|not captured",
+        r"\b(?:outputs?|results?)\b[^.!?\n]{0,40} (?:is|was|are|were) not (?:displayed|shown|visible|captured)\b",
+    ),
     ("should now|now should", r"\bshould now\b|\bnow should\b"),
     (
         "should|will",
-        r"\b(?:this|that|it|the (?:fix|change|patch|update)s?) (?:should|will) (?:fix|resolve|solve|address|correct|take care of)\b",
+        r"\b(?:this|that|it|the (?:fix|change|patch|update)s?) (?:should|will)(?: \w+ly)? (?:fix|resolve|solve|address|correct|take care of)\b",
     ),
     ("give", r"\bgive (?:it|this|that) (?:a|another) (?:try|go|shot|test|whirl)"),
     (
@@ -67,6 +71,7 @@ ASSUMES: Final = (
         "assuming",
         r"(?:^|[.!?]\s{1,3})assuming (?:that )?[^.!?\n]{3,100},? (?:the )?(?:answer|result|value|total|output|number) (?:is|would be|should be|will be)",
     ),
+    ("assumed", r"\bi (?:simply |just )?assumed (?:that|the|it|a)\b"),
     (
         "assume",
         r"\b(?:i|we)(?:'ll| will| must|'ll have to| have to)? (?:now )?assume (?:that|the|it|a)\b|\blet's assume",
@@ -205,6 +210,14 @@ CLAIMS_DONE: Final = (
     (
         "as requested|as asked|as instructed|as you",
         rf"\A\W{{0,6}}(?:i(?:'ve| have)? )?(?:now |just |successfully )*{_DID}\b[^!?\n]{{0,100}}\bas (?:requested|asked|instructed|you (?:asked|requested|wanted|wished))\W{{0,3}}\Z",
+    ),
+    (
+        "successfully",
+        r"\A\W{0,6}(?:[^.!?\n]{1,40} )?(?:complet|finish|execut|deploy|install|sav|creat|updat|delet|appli|migrat|upload|process|stor)\w* successfully\W{0,3}\Z",
+    ),
+    (
+        "i have|i've|i already|successfully|i saved",
+        rf"\A\W{{0,6}}(?:i(?:'ve| have)(?: now| just| already| successfully| also)*|i (?:already|successfully)|successfully) (?:{_DID}|executed|stored|ran|run|processed|finished) (?:the|that|this|it|your|all|everything)\b[^.!?,:\n]{{0,40}}[.!]?\s{{0,3}}\Z",
     ),
     ("passed|green", r"\A\W{0,6}all (?:checks? |tests? |of them )?(?:passed|green)\W{0,6}(?:\(\w{1,20}\))?\W{0,3}\Z"),
     (

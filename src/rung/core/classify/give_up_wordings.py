@@ -11,7 +11,7 @@ GIVES_UP: Final = (
     ),
     (
         "none of",
-        r"\bnone of (?:them|these|those|it|my (?:attempts|fixes|changes))(?: \w+)? (?:compiles?|works?|helps?|runs?|pass(?:es)?|builds?|succeeds?|did)\b",
+        r"\bnone of (?:them|these|those|it|my (?:attempts|fixes|changes))(?: \w+)? (?:compiles?|works?|helps?|runs?|pass(?:es)?|builds?|succeeds?|did|reads?|opens?|loads?|parses?|connects?)\b",
     ),
     (
         "reverted|undid|rolled back",
@@ -85,6 +85,28 @@ GIVES_UP: Final = (
         "not be",
         r"\b(?:could|can) ?not be (?:\w+ly )?(?:determined|completed|solved|accomplished|answered|ascertained|deduced)",
     ),
+    # what was given does not hold the answer
+    (
+        "context|provided|given|retrieved|available",
+        (
+            r"\b(?:(?:provided|given|retrieved|available|supplied) (?:context|documents?|sources?|texts?|passages?|snippets?|materials?|information|excerpts?|chunks?)|(?:^|the )context(?: provided| given)?|(?:documents?|sources?|texts?|passages?|excerpts?|snippets?) (?:provided|given))"
+            r" (?:does not|doesn't|do not|don't|did not) (?:\w+ly )?(?:cover|include|specify|mention|contain|provide|state|address|say|have|give|answer|discuss)\b"
+        ),
+    ),
+    # the first sentence says that what was looked for is not there
+    (
+        "not be",
+        r"\A(?:#[^\n]*\n|\W)*[^.!?\n]{0,160}\b(?:could|can) ?not be (?:\w+ly )?(?:retrieved|located|obtained|identified|extracted|accessed|opened|found|loaded|verified)\b",
+    ),
+    (
+        "no ",
+        r"\bno (?:clear|definitive|exact|suitable|matching|reliable|conclusive|such) (?:[^\s.!?]+ ){1,8}(?:has been|was|were|could be|can be) (?:found|identified|located|determined)\b",
+    ),
+    (
+        "human|support|customer service",
+        r"(?:^|[.!?]\s{1,3})(?:i|we)(?:'d| would)? (?:recommend|suggest|advise) (?:speaking|contacting|reaching out|talking|getting in touch|connecting|escalating)\b[^.!?\n]{0,20}\b(?:human|support|customer service)\b",
+    ),
+    ("transfer you", r"\btransfer(?:ring)? you to an? (?:human|live)\b"),
     (
         "insufficient|not enough",
         r"\b(?:insufficient|not enough) (?:data|information|evidence)\b~\bto (?:determin|answer|conclud|complet|provid|identif)",
@@ -138,6 +160,22 @@ GIVES_UP: Final = (
         "worked|failed",
         r"\b(?:none of|all)(?: of)? (?:the|my|these|those|our)? ?(?:approaches|attempts|methods|fixes|efforts|strategies) (?:have |has )?(?:worked|failed)",
     ),
+    (
+        "wall|dead end|nothing more|nothing else|nothing left|beyond me|abandon|concede",
+        (
+            r"\b(?:ran into|hit|reached) a (?:wall|dead end)\b|\bhave nothing (?:more|else|left)\b|\bis beyond me\b|\bi (?:have to |must )?concede\b"
+            r"|SELF(?:'ve| have)? (?:\w+ ){0,8}abandon(?:ed|ing) (?:the|this|that|my|our) (?:approach|attempt|task|effort|work|idea)\b"
+        ),
+    ),
+    (
+        "exhausted|blocked",
+        r"\b(?:have|having) exhausted (?:all|every|my)\b|\bi(?:'m| am)(?: now| currently| \w+ly)* blocked\b(?! (?:time|out))",
+    ),
+    ("no idea|no clue", r"\b(?:i|we) (?:still )?have (?:still )?no (?:idea|clue) (?:why|how|what|where)\b"),
+    (
+        "attempt|effort|tries",
+        r"\bmy (?:\w+ )?(?:attempts?|efforts?|tries)\b[^.!?\n]{0,40}\b(?:failed|were unsuccessful|was unsuccessful|did not work|didn't work|led nowhere)\b",
+    ),
     ("out of", r"\bi (?:ran|have run) out of (?:time|turns|steps|ideas|context|options)"),
     (
         "stop|end|leave|pause",
@@ -173,7 +211,10 @@ GIVES_UP: Final = (
         "keine antwort|nicht sehen|keinen zugriff",
         r"\bkann (?:ich )?[^.\n]{0,60}(?:keine antwort geben|nicht sehen)|\bkeinen zugriff auf",
     ),
-    ("抱歉|遗憾|对不起|无法|不能", "(?:无法|不能)(?:直接)?(?:访问|打开|读取|执行|获取|连接)"),
+    (
+        "无法|不能",
+        "(?:^|[\u3002\uff0c,;\uff1b!\uff01 ]|我|目前|现在|暂时|当前|抱歉|遗憾|因此|所以)(?:目前|现在|暂时|当前|也|还|仍)*(?:无法|不能)(?:直接)?(?:访问|打开|读取|执行|获取|连接)|没有?(?:成功)?拿到|还?没(?:有|能)?(?:成功)?(?:拿到|获取到|读到)",
+    ),
     (
         "despite",
         r"\bdespite (?:multiple|several|many|repeated|numerous|extensive|all|my|our|\d+) ~\b(?:attempt|effort|tries|search|try)",

@@ -10,7 +10,13 @@ ASKS_TO_CONTINUE: Final = (
         (
             r"\b(?:do you want me to|would you like me to|shall i|should i|want me to|may i|let me know if you(?:'d| would)? (?:like|want)(?: me)? to)"
             r"[^.!?\n]{0,40}\b(?:continue|keep going|carry on|do the rest|start (?:implement|cod|work|writ)|begin (?:implement|cod|work|writ)|implement"
-            r"|move on|next (?:step|part|phase|file|item)|remaining|the rest|finish)"
+            r"|proceed|go ahead|move on|next (?:step|part|phase|file|item)|remaining|the rest|finish)"
+        ),
+    ),
+    (
+        "wait|moment|minute|second|hold on|stand by",
+        (
+            r"\A[^?]{0,300}(?:\bplease (?:wait|hold on|stand by)|\bhold on|\b(?:one|just a|give me a|hold on a|wait a) (?:moment|minute|second|sec))(?:,? please)?(?:[.!\u2026]+(?:\s|$)|,? (?:while|as) i\b)"
         ),
     ),
     ("continue", r"\b(?:i|we) (?:could|can) (?:now )?continue (?:by|with|to)\b"),
@@ -42,6 +48,15 @@ ASKS_TO_CONTINUE: Final = (
 
 UNFINISHED: Final = (
     ("ran out|run out", r"SELF(?:'ve| have)? (?:ran|run) out of (?:time|turns|steps|context|budget|tokens) before\b"),
+    (
+        "template|skeleton|outline|boilerplate|starting point",
+        r"\A[^.!?\n]{0,60}\b(?:template|skeleton|outline|boilerplate|starting point)\b[^.!?\n]{0,40}\b(?:fill|filled|filling|complete|extend|flesh|build on)\b",
+    ),
+    (
+        "first |only ",
+        r"SELF(?:'ve| have)?(?: now| only| just)* (?:finished|completed|translated|converted|wrote|did|done|covered|fixed|read|processed|implemented|ported|checked) (?:the )?(?:first|only) (?:one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4}) (?:\w+ )?(?:of|out of) (?:the |all )?(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,4}) \w+",
+    ),
+    ("still", r"\b(?:is|are) still (?:on|in|using|at) the (?:old|previous|former|legacy)\b"),
     ("todo", r"[.!?]\s{1,3}todo ?: ?\w"),
     (
         " yet",
@@ -79,7 +94,7 @@ UNFINISHED: Final = (
     ),
     ("remain", r"\bfollowing (?:\w+ )?(?:steps|items|tasks|files|parts|points|pieces)(?: still)? remain\b"),
     (
-        "next on|are next|is next|for later|keep this short|keep it short|same treatment|only shown|just shown",
+        "next on|are next|is next|for later|keep this short|keep it short|same treatment|only show|just show",
         (
             r"\b(?:is|are|comes?) next(?: on (?:my|the) list| in line)?\s{0,2}[.!]?\s{0,3}\Z|\bnext on (?:my|the) list\b|\b(?:left|leave|leaving|saved|postponed)(?: \w+){0,3} for later\b"
             r"|\b(?:only|just) shown? the (?:changed|relevant|first|main|new)|\bwould need the same (?:treatment|change|fix)\b|\bcopy the (?:others|rest) from\b"
@@ -115,6 +130,11 @@ UNFINISHED: Final = (
     (
         "similar|and so on|etc",
         r"\bsimilar(?:ly)? for (?:the )?(?:other|rest|remaining)|\b(?:and so on|etc\.?) for (?:the )?(?:other|rest|remaining)",
+    ),
+    # the plan of the next steps is the end
+    (
+        "let me|i'll|i will|i'm going to",
+        r"\b(?:let me|i'll|i will|i'm going to)(?: now| next| then| first)*[^.!?:\n]{0,60}:\s{0,3}\n(?:\s*(?:\d{1,2}[.)]|[-*\u2022]) [^\n]{1,200}\n?){1,8}\s*\Z",
     ),
     ("repeat", r"\brepeat (?:this|the same|these)(?: \w+)? for (?:the |each |all )?(?:other|rest|remaining)"),
     ("production|implementation", r"\bnot production[- ]ready|\b(?:incomplete|partial) implementation"),
@@ -197,7 +217,7 @@ UNFINISHED: Final = (
     ),
     (
         "未|还没|剩余|其余|省略",
-        "(?:尚未|还没有?|未)(?:完成|实现|处理)|剩余(?:的)?(?:部分|任务|工作|文件)|其余(?:部分)?(?:类似|省略|略)|以下省略|未完待续",
+        "(?:尚未|还没有?)(?:真正|实际|完全|完整|被)*(?:完成|实现|处理|执行|运行|测试|调用|读取|读到|回答|查看|开始)|(?:^|[\u3002\uff0c,])(?:任务|工作)?未完成[:\uff1a\u3002]|剩余(?:的)?(?:部分|任务|工作|文件)|其余(?:部分)?(?:类似|省略|略)|以下省略|未完待续",
     ),
     ("まだ|残り|以下同様", "まだ(?:完了|実装)|残りの(?:作業|タスク|部分)|以下同様"),
 )
