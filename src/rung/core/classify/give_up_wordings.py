@@ -11,7 +11,11 @@ GIVES_UP: Final = (
     ),
     (
         "none of",
-        r"\bnone of (?:them|these|those|it|my (?:attempts|fixes|changes))(?: \w+)? (?:compiles?|works?|helps?|runs?|pass(?:es)?|builds?|succeeds?|did|reads?|opens?|loads?|parses?|connects?)\b",
+        r"\bnone of (?:them|these|those|it|my (?:attempts|fixes|changes))(?: \w+)? (?:compiles?|works?|helps?|runs?|pass(?:es)?|builds?|succeeds?|did)\b",
+    ),
+    (
+        "none of",
+        r"\b(?:tried|tested|attempted)\b[^!?\n]{0,160}\bnone of (?:them|these|those|it)(?: \w+)? (?:reads?|opens?|loads?|parses?|connects?|answers?|responds?)\b",
     ),
     (
         "reverted|undid|rolled back",
