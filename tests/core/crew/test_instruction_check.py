@@ -17,6 +17,7 @@ from rung.core.text.near_names import edit_distance, near_name
 from rung.store.crew.rows import COLUMNS
 from rung.store.crew.schema import TABLES
 
+ROOT = Path(__file__).parents[3]
 PATHS = (
     "src", "src/parser.py", "src/lexer.py", "src/test_01.py", "tests", "tests/test_parser.py", "docs/grammar.md", "config.yaml",
     "README.md", "src/README.md", "lib/deep/tokens.py", "src/main.py", "data/a.csv", "data/b.csv",
@@ -261,16 +262,18 @@ def test_other_tasks_may_be_named(text: str) -> None:
     assert check_instructions(text, HERE).problems == ()
 
 
-@pytest.mark.parametrize("page", sorted(Path(__file__).parents[3].glob("docs/**/*.md")), ids=lambda path: path.name)
-def test_our_own_pages_have_no_flaw(page: Path) -> None:
+@pytest.fixture(scope="module")
+def our_paths() -> list[str]:
+    """The project's files."""
+    return [str(path.relative_to(ROOT)) for folder in ("src", "docs", "tests") for path in (ROOT / folder).rglob("*.*")]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda path: path.name)
+def test_our_own_pages_have_no_flaw(page: Path, our_paths: list[str]) -> None:
     """The project's pages, with their SQL and code, have no flaw; a path without its first folders is completed."""
-    root = Path(__file__).parents[3]
-    paths = [
-        str(path.relative_to(root)) for folder in ("src", "docs", "tests") for path in (root / folder).rglob("*.*")
-    ]
     text = page.read_text(encoding="utf-8")
     found = check_instructions(
-        text, TaskSurroundings(task_id="x", paths=paths), lambda path: (page.parent / path).exists()
+        text, TaskSurroundings(task_id="x", paths=our_paths), lambda path: (page.parent / path).exists()
     )
     assert found.problems == ()
     for said in found.mended:
