@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -29,10 +30,11 @@ settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("quick", settings.get_profile("gate"), max_examples=20)
 settings.load_profile("quick" if os.environ.get("RUNG_QUICK") else "gate")
 
-# Coverage is measured in this process. It takes 0.15 s to start, so the processes that tests start are measured only
+# Coverage is measured in this process. It takes time to start, so the processes that tests start are measured only
 # in the folders whose conftest asks for it. The first process of a parallel run hands the variable on to its workers.
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
-COVERAGE_CONFIG = os.environ.pop("COVERAGE_PROCESS_START", "") if WORKER else ""
+IS_MEASURED = WORKER and bool(os.environ.pop("COVERAGE_PROCESS_START", ""))
+MEASURED = Path(__file__).with_name("measured")
 
 
 # Whatever is collected lives until the end: garbage collection that passes over it takes a third of the time.
@@ -64,16 +66,17 @@ def _own_directories(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def measured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure the coverage of the Python processes that a test starts."""
-    if COVERAGE_CONFIG:
-        monkeypatch.setenv("COVERAGE_PROCESS_START", COVERAGE_CONFIG)
+    """Measure the coverage of the processes that a test starts, if they import Rung."""
+    if IS_MEASURED:
+        monkeypatch.setenv("COVERAGE_AT_IMPORT", str(MEASURED / "coverage.ini"))
+        monkeypatch.setenv("PYTHONPATH", str(MEASURED), prepend=os.pathsep)
 
 
 @pytest.fixture
 def unmeasured_processes(measured_processes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not measure the processes of a test that sends them signals: one may leave the lock of coverage held for ever."""
     del measured_processes  # it would set the variable later
-    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+    monkeypatch.delenv("COVERAGE_AT_IMPORT", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ MISSING = "cat: notes.txt: No such file or directory"
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    coverage = {name: value for name, value in os.environ.items() if name.startswith(("COVERAGE_", "PYTHONPATH"))}
     own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RUNG_JOURNAL": str(tmp_path / "journal.db")}
     return {**coverage, **own, "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ADDRESS = re.compile(r"rung gateway: http://127\.0\.0\.1:(\d+)")
-_KEPT = ("PATH", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+_KEPT = ("PATH", "PYTHONPATH")
 
 
 class GatewayProcess:
