@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import subprocess
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -124,10 +125,26 @@ def group_members(leader: int) -> list[int]:
 
 def live_processes() -> dict[int, ProcessPlace]:
     """Return the place of every live process, by PID; empty on systems without /proc."""
-    return {
-        int(stat.partition(" ")[0]): ProcessPlace(parent=int(_field(stat, 4)), session=int(_field(stat, 6)))
-        for stat in _live_stats()
-    }
+    return {int(stat.partition(" ")[0]): _place(stat) for stat in _live_stats()}
+
+
+def live_processes_with(variable: str, entries: frozenset[str]) -> dict[int, ProcessPlace]:
+    """Return the place of every live process that was started with this variable and these environment entries.
+
+    Few processes have the variable: what the others were started with is not decoded, and their state is not read.
+    """
+    places = {}
+    prefix = f"{variable}="
+    for number in _numbers():
+        with suppress(OSError):
+            if prefix.encode() not in (_PROC / number / "environ").read_bytes():
+                continue
+            stat = (_PROC / number / "stat").read_text()
+            environment = initial_environment(int(number))
+            has_variable = any(entry.startswith(prefix) for entry in environment)
+            if has_variable and entries.issubset(environment) and not _is_zombie(stat):
+                places[int(number)] = _place(stat)
+    return places
 
 
 def initial_environment(number: int) -> list[str]:
@@ -167,14 +184,21 @@ def _group_stats(leader: int) -> list[str]:
 def _live_stats() -> list[str]:
     """Return the stat lines of all live processes."""
     stats = []
-    for entry in _PROC.iterdir() if _PROC.joinpath("self").exists() else ():
-        try:
-            stat = (entry / "stat").read_text() if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        if stat and not _is_zombie(stat):
-            stats.append(stat)
+    for number in _numbers():
+        with suppress(OSError):
+            stat = (_PROC / number / "stat").read_text()
+            if stat and not _is_zombie(stat):
+                stats.append(stat)
     return stats
+
+
+def _numbers() -> list[str]:
+    """Return the PIDs of all processes; none on systems without /proc."""
+    return [name for name in os.listdir(_PROC) if name.isdigit()] if _PROC.joinpath("self").exists() else []  # noqa: PTH208
+
+
+def _place(stat: str) -> ProcessPlace:
+    return ProcessPlace(parent=int(_field(stat, 4)), session=int(_field(stat, 6)))
 
 
 @cache

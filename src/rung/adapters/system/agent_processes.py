@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from rung.engine.process_identity import ProcessPlace, initial_environment, live_processes
+from rung.engine.process_identity import live_processes_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,33 +43,20 @@ def end_agent(entries: frozenset[str], *, grace: float, reap: Callable[[], objec
     A tool that ignores SIGTERM, or that runs in the agent's own session, is killed: the first after `grace` seconds.
     `reap` is called while this waits.
     """
-    processes = _agent_processes(entries)
+    processes = live_processes_with(AGENT_VARIABLE, entries)
     agent_sessions = {place.session for place in processes.values() if place.parent not in processes}
     for pid, place in processes.items():
         if place.session in agent_sessions:
             _send(pid, signal.SIGKILL)
     sent = signal.SIGTERM
     until = time.monotonic() + grace
-    while processes := _agent_processes(entries):
+    while processes := live_processes_with(AGENT_VARIABLE, entries):
         if time.monotonic() >= until:
             sent = signal.SIGKILL
         for pid in processes:
             _send(pid, sent)
         reap()
         time.sleep(_POLL_SECONDS)
-
-
-def _agent_processes(entries: frozenset[str]) -> dict[int, ProcessPlace]:
-    """Return the live processes of agents that were started with these entries."""
-    return {
-        pid: place
-        for pid, place in live_processes().items()
-        if _is_of_agent(environment := initial_environment(pid)) and entries.issubset(environment)
-    }
-
-
-def _is_of_agent(environment: list[str]) -> bool:
-    return any(entry.startswith(f"{AGENT_VARIABLE}=") for entry in environment)
 
 
 def _send(pid: int, number: int) -> None:
