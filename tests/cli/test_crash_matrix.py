@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rung.adapters.system.command_input import CommandInput
+from rung.cli.run.run import command
 from rung.cli.run.run_output import RunOutput
 from rung.cli.run.run_policy import policy_of_run
 from rung.cli.run.supervised_run import SupervisedRun
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["memory_directory", "postgres_server", "postgres_url"]
 
-OPTIONS: dict[str, Any] = dict.fromkeys(
-    ("template", "retries", "attempts", "seconds", "attempt_seconds", "report", "check_command", "planner", "investigate",
-     "resume_session", "park", "park_max", "patience", "journal"),
-) | {
-    "models": ("small", "large"), "notes": None, "no_notes": True, "project": "", "idempotent": True, "ask": None,
-    "ask_service": False, "checkpoint": False, "guard": True, "as_json": True, "report": "",
+# Every option that the command has, so that a new one is none of those that are given.
+OPTIONS: dict[str, Any] = {str(option.name): None for option in command.params} | {
+    "models": ("small", "large"), "no_notes": True, "project": "", "idempotent": True, "ask_service": False,
+    "checkpoint": False, "guard": True, "as_json": True, "report": "",
 }  # fmt: skip
 AGENTS = {"": ["agent", "{model}"], "fallback 1": ["other", "{recovery}"]}
 
