@@ -236,9 +236,10 @@ survival: $(VENV)/.ready $(VENV)/litellm/.ready $(foreach name,$(or $(CLIENTS),$
 cli-matrix:  ## [compare] test Claude Code and Codex while every second request fails: a part of `make survival`
 	@$(MAKE) --no-print-directory survival PARTS=repeated CLIENTS="claude-code codex"
 
-storm-crew: $(VENV)/.ready  ## [storm] test crews: 1,000 seeds in simulated time, ten on each store with real processes (SEEDS="1 2"); the table against its model, with races
+storm-crew: $(VENV)/.ready  ## [storm] test crews: 1,000 seeds in simulated time, ten on each store with real processes (SEEDS="1 2"), twenty starts of four at once; the table against its model, with races
 	@RUNG_CREW_SEEDS=1000 $(BIN)/pytest -n $(CORES) tests/crew/test_simulated.py
 	@RUNG_STORM_TASKS=40 RUNG_STORM_SEEDS="$(or $(SEEDS),1 2 3 4 5 6 7 8 9 10)" $(BIN)/pytest -n $(CORES) tests/crew/test_storm.py
+	@RUNG_LEASE_ROUNDS=20 $(BIN)/pytest -n $(CORES) tests/crew/test_one_conductor.py
 	@RUNG_STORM=1 RUNG_RACES=$(or $(RUNG_RACES),100) $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) tests/store/crew/test_model.py tests/store/crew/test_races.py
 
 crew-demo: $(VENV)/.ready page  ## [develop] run three real Claude Code agents as a crew before a failing provider, and take screenshots of the dashboard
