@@ -1,4 +1,7 @@
-"""Try the wheel with each extra alone: every command works, or says in one line which extra to install."""
+"""Try the wheel with each extra alone: every command works, or says in one line which extra to install.
+
+A command is not run again where what it needs is missing as it is with `cli` alone.
+"""
 
 from __future__ import annotations
 
@@ -141,6 +144,8 @@ def try_extras(wheel: Path, folder: Path) -> None:
         working = []
         for trial in trials:
             missing = next((needed for needed in trial.extras if not closures[needed] <= packages), "")
+            if missing and extra != "cli" and not closures[missing] & packages - closures["cli"]:
+                continue  # as with `cli` alone: nothing of the missing extra is there
             _try_command(python, trial, missing)
             if not missing and trial.extras[-1] != "cli":
                 working.append(trial.extras[-1])

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rung.core.policy.serializer import to_toml
-from rung.engine.process_identity import initial_environment
 from rung.store.crew.table import CrewTable
 
 if TYPE_CHECKING:
@@ -108,9 +107,10 @@ class RunningCrew:
         """
         lines: dict[int, list[str]] = {}
         parents: dict[int, int] = {}
+        mark = f"RUNG_TEST_CREW={self.mark}".encode()
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and f"RUNG_TEST_CREW={self.mark}" in initial_environment(int(entry.name)):
-                with suppress(OSError):
+            with suppress(OSError):
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
                     number, line = int(entry.name), (entry / "cmdline").read_bytes().decode().split("\0")
                     state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
                     if state != "Z" and line != [""]:

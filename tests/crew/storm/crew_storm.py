@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rung.adapters.system.pid_file import read_pid
 from rung.core.crew.contract import MessageType, TaskState
 from rung.core.domain.errors import RungError
-from rung.engine.process_identity import initial_environment, is_alive
+from rung.engine.process_identity import is_alive
 from rung.store.crew.table import CrewTable
 from tests.crew.storm.storm_plan import HERE, make_tasks, write_plan
 from tests.store import postgres
@@ -73,12 +73,12 @@ class Storm:
 
     def processes(self) -> list[int]:
         """Return the live processes of this crew, apart from zombies."""
-        found = []
+        found, mark = [], f"{MARK}={self.folder}".encode()
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and f"{MARK}={self.folder}" in initial_environment(int(entry.name)):
-                with suppress(OSError):
-                    if "\nState:\tZ" not in (entry / "status").read_text():
-                        found.append(int(entry.name))
+            with suppress(OSError):
+                is_of_crew = entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0")
+                if is_of_crew and "\nState:\tZ" not in (entry / "status").read_text():
+                    found.append(int(entry.name))
         return found
 
     def kill(self, *names: str) -> bool:
