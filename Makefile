@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Many tests wait for processes, servers and timeouts. Two workers per core keep the cores busy.
 WORKERS := $(shell expr 2 \* $(CORES))
 # All tests of the gate. Browser tests run separately: their driver leaves an event loop running in its process.
-GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/__pycache__/, $(wildcard tests/*/))
+GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/other_agents/ tests/measured/ tests/__pycache__/, $(wildcard tests/*/))
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
@@ -29,8 +29,13 @@ demo: $(VENV)/.ready  ## [develop] run `rung demo`: five agents fail and recover
 	@$(BIN)/rung demo
 
 test: $(VENV)/.ready page dashboard/node_modules/.tools gate-clients  ## [start] run the whole gate, as CI does
-	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types wheel site
-	@$(MAKE) --no-print-directory cover stress browser
+	@$(MAKE) --no-print-directory --output-sync=target -j $(CORES) lint types
+	@$(MAKE) --no-print-directory -j 2 cover beside-cover
+
+# What needs one core, or waits: it fills the gaps that `cover` leaves.
+.PHONY: beside-cover
+beside-cover: $(VENV)/.ready
+	@$(MAKE) --no-print-directory --output-sync=target wheel site stress browser
 
 test-python: $(VENV)/.ready  ## [develop] run what every supported Python must pass: unit and property tests, examples
 	@RUNG_QUICK=1 $(BIN)/pytest -n $(WORKERS) -m "not stress" tests/test_exports.py tests/core tests/detectors tests/engine tests/properties tests/docs/test_programs.py
