@@ -8,17 +8,24 @@ import json
 import logging
 import os
 import signal
+import sys
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, settings
 
 import rung
+from rung.adapters.system.list_prices import fetch_list_prices
 from rung.engine.log_switch import LOG_SWITCH
 from rung.testing import FakeClock, Script, reset_process_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rung.core.policy.model_prices import ModelPrice
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and nohup a closed terminal. They would pass
 # that on to every child.
@@ -62,6 +69,24 @@ def _own_directories(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep trust decisions, keys of crews, and a journal that nobody named, out of the user's directories."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _prices_are_read_once() -> Iterator[None]:
+    """Read the list prices of a model once: each gateway of a test would start a process for them, of 0.3 s."""
+    python = sys.executable
+    known: dict[str, ModelPrice | None] = {}
+
+    def fetch(models: Sequence[str]) -> dict[str, ModelPrice | None]:
+        if sys.executable != python:  # a test holds or fails the lookup
+            return fetch_list_prices(models)
+        if unknown := [model for model in models if model not in known]:
+            known.update(fetch_list_prices(unknown))
+        return {model: known[model] for model in models if model in known}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rung.wiring.prices.fetch_list_prices", fetch)
+        yield
 
 
 @pytest.fixture
