@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rung.adapters.alerts import payloads
 from rung.adapters.system.process import run_command
-from rung.adapters.system.webhook import check_webhook, post_webhook
 from rung.core.alerts.notifications import RESOLVED, TEST
 from rung.core.alerts.rules import PAGERDUTY_URL, ChannelType
 from rung.core.classify.evidence import clip
@@ -36,6 +35,8 @@ def check_channel(channel: AlertChannel, environment: Mapping[str, str], allowed
         if not environment.get(name, "").strip():
             raise ConfigError(f"{where}.{key}", name, "the name of an environment variable that is set")
     if channel.type is not ChannelType.COMMAND:
+        from rung.adapters.system.webhook import check_webhook
+
         try:
             check_webhook(_url(channel, environment), allowed_hosts)
         except ConfigError:
@@ -72,6 +73,8 @@ def _send(
         if done.code:
             raise RuntimeError(f"exit code {done.code}: {done.errors.strip()}")
         return
+    from rung.adapters.system.webhook import post_webhook
+
     for body in _bodies(channel, made, environment):
         raw, headers = json.dumps(body).encode(), {"user-agent": "rung"}
         if channel.type is ChannelType.WEBHOOK:
