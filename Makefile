@@ -109,7 +109,7 @@ store: $(VENV)/.ready  ## [develop] test both stores as the gate does, with a sa
 storm-journal: $(VENV)/.ready  ## [storm] test both stores with 600 power cuts, 600 faults and kills, 200 killed recoveries each, 10,000 races each, 10,000 crashes of each way in
 	@RUNG_STORM=1 RUNG_CRASHES=$(or $(RUNG_CRASHES),10000) RUNG_KILLS=$(or $(RUNG_KILLS),200) RUNG_RACES=$(or $(RUNG_RACES),10000) \
 	  $(BESIDE_POSTGRES) $(BIN)/pytest -n $(CORES) --durations=10 tests/store/faults tests/store/durable_runs tests/store/test_model.py tests/store/test_model_runs.py \
-	  tests/cli/test_crash_matrix.py tests/pipeline/test_crash_matrix.py
+	  tests/cli/test_crash_matrix.py tests/pipeline/test_crash_matrix.py tests/gateway/test_pinned_models.py
 
 bench-journal: $(VENV)/.ready  ## [measure] measure the journal: appends compared with raw SQLite, overhead per call, reports over a million events
 	@$(BIN)/python -m bench.journal
