@@ -25,6 +25,8 @@ GIVEN: Final = "RUNG_POSTGRES"  # address of an existing server: no other is sta
 ROOT: Final = "RUNG_POSTGRES_ROOT"  # directory of Debian's packages, by version
 USER: Final = "postgres"  # PostgreSQL does not run as root
 
+ROOM_BYTES: Final = 4 << 30
+
 # Durability is off: tests are faster, and no data must survive a power loss.
 SETTINGS: Final = {
     "listen_addresses": "",
@@ -32,6 +34,7 @@ SETTINGS: Final = {
     "full_page_writes": "off",
     "shared_buffers": "32MB",
     "max_connections": "200",
+    "max_wal_size": "128MB",
 }
 
 
@@ -77,7 +80,7 @@ def _found() -> Path | None:
 @contextmanager
 def server(**settings: str) -> Iterator[str]:
     """Start a server in a temporary directory, listening on a socket in it; return its URL."""
-    bin_, home = programs(), Path(tempfile.mkdtemp(prefix="rung-pg-", dir="/tmp"))  # a socket's path must be short
+    bin_, home = programs(), Path(tempfile.mkdtemp(prefix="rung-pg-", dir=_parent()))  # a socket's path must be short
     user = _somebody() if os.geteuid() == 0 else None
     if user is not None:
         os.chown(home, user.pw_uid, user.pw_gid)
@@ -92,6 +95,12 @@ def server(**settings: str) -> Iterator[str]:
         yield f"postgresql://rung@/postgres?host={home}"
     finally:
         watchman.communicate()
+
+
+def _parent() -> str:
+    """Return where data is kept: in memory, where there is room for it. Tests make and drop tens of thousands of tables."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES else "/tmp"
 
 
 def _watchman(user: pwd.struct_passwd | None, stop: str, home: Path) -> subprocess.Popen[bytes]:
