@@ -13,7 +13,7 @@ GATE := tests/test_exports.py $(filter-out tests/browser/ tests/old_sdks/ tests/
 # Finds or installs PostgreSQL, starts a server, and runs the given command with it; fails without PostgreSQL.
 BESIDE_POSTGRES := $(BIN)/python tests/store/postgres.py
 
-.PHONY: pictures site help release test-python learning worlds bench-fleet storm-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
+.PHONY: pictures site help release test-python learning worlds bench-fleet storm-fleet storm-engines lint-deploy fleet-arithmetic scale cross-matrix bench-translation incidents bench-concurrency failover overloads walls clients clients-across clients-parallel agents matrix cli-matrix fuzz bench-gateway storm-crew crew-demo outage-crew storm-gateway storm-providers storm-tenants constraints storm-service page browser wire store storm-journal bench-journal bench-compare bench-crew run demo test quick lint types unit stress cover wheel bench corpus old-sdks docs clean
 
 # The demo needs a tenth of the packages of the gate. A development environment that is ready has them, too.
 RUN_VENV := $(if $(wildcard $(VENV)/.ready),$(VENV),$(VENV)/run)
@@ -283,6 +283,9 @@ bench-translation: $(VENV)/.ready  ## [measure] measure the CPU time of a transl
 
 incidents: $(VENV)/.ready  ## [measure] replay recorded provider incidents in virtual time: calls that survive without a gateway, with LiteLLM's policy and with Rung; half an hour; INCIDENTS="--sample 10" is quicker
 	@$(BIN)/python -m bench.incidents $(INCIDENTS)
+
+overloads: $(VENV)/.ready  ## [measure] measure in virtual time how soon after an overload calls are answered, and what they send until then; minutes; OVERLOADS="--runs 40" is more exact
+	@$(BIN)/python -m bench.incidents.overload $(OVERLOADS)
 
 worlds: $(VENV)/.ready  ## [measure] play recovery policies on recorded outcomes: Rung's ladders, tenacity, LangChain's fallbacks; minutes; WORLDS="--world tau --check" selects
 	@$(BIN)/python -m bench.worlds $(WORLDS)

@@ -241,6 +241,13 @@ def test_a_command_that_reads_no_input_is_not_repeated_for_nothing(words: str, g
     assert ("write {recovery} where it takes the error" in done.stderr) == is_unread
 
 
+def test_a_failure_that_no_instruction_helps_asks_for_no_placeholder() -> None:
+    """A refused key ends the run for its own reason: that the command did not read its input has cost nothing."""
+    done = run("--no-journal", "--", "sh", "-c", "echo 'API Error: 401 invalid x-api-key' >&2; exit 1", given="do it")
+    assert "auth_error" in done.stderr
+    assert "did not read its input" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "given", "attempts"),
     [

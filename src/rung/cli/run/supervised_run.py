@@ -28,6 +28,7 @@ from rung.core.domain.errors import StoreError
 from rung.core.domain.failures import is_limit
 from rung.core.domain.incident import Incident
 from rung.core.domain.request import Request
+from rung.core.recovery.rung_conditions import UNREAD_INPUT
 from rung.core.text.moments import format_span
 from rung.engine.durable import recovery
 from rung.engine.recover import recover_sync
@@ -198,8 +199,8 @@ class SupervisedRun:
             )
 
     def _explain_unread(self, outcome: Outcome[str]) -> None:
-        """Say how a command that does not read its input is told its error."""
-        if not outcome.ok and outcome.failure is not None and outcome.failure.evidence.prompt_unread:
+        """Say how a command that does not read its input is told its error, if a rung was skipped for that."""
+        if not outcome.ok and any(reason == UNREAD_INPUT for _, reason in outcome.skipped):
             self._print_note(
                 f"the command did not read its input: write {RECOVERY_PLACEHOLDER} where it takes the error"
             )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rung.core.domain.incident import Incident
     from rung.core.policy.policy import Policy
 
+UNREAD_INPUT: Final = "the command does not read its input, so no instruction reaches it"  # why a rung is skipped
 _NO_ATTEMPT_ON_SAME_MODEL: Final = HANDOVER_ACTIONS | {Action.ASK, Action.SURFACE}
 # Actions that produce the answer again from its beginning.
 _REGENERATES_ANSWER: Final = frozenset({Action.RETRY_WITH_CONTEXT, Action.RAISE_LIMIT, Action.COMPACT})
@@ -120,7 +121,7 @@ def _why_unchangeable(incident: Incident, rung: Rung) -> str:
         and first is not None
         and first.agent in incident.unread_by
     ):
-        return "the command does not read its input, so no instruction reaches it"
+        return UNREAD_INPUT
     return ""
 
 
