@@ -99,8 +99,16 @@ def _split_exception(text: str) -> tuple[str, str]:
     return text[last[1] :], last[0]
 
 
+_REPORT_STARTS: Final = (
+    "Error", "error", "ERROR", "Traceback", "fatal", "Fatal", "FATAL", "Failed", "failed", "npm ERR", "npm error", "bash: ", "sh: ", "/bin/",
+    "Exception", "The last command", "Command ", "usage: ", "Usage: ", "Cannot", "cannot", "Unable", "unable",
+)  # fmt: skip
+
+
 def _without_data(text: str) -> str:
     """Return what an output without an exit code may report: nothing if it is data, and of a document its title and its errors."""
+    if text.startswith(_REPORT_STARTS):  # most reports
+        return text
     if is_record(text):
         return ""
     if went_well(text):
