@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rung.store.journal.journal import Journal
 
 
-@pytest.mark.parametrize("seeds", batches(400), ids=name_of)
+@pytest.mark.parametrize("seeds", batches(100), ids=name_of)
 def test_killed_at_any_write(memory_directory: Path, seeds: range) -> None:
     """The resumed run is given the same requests as an undisturbed one, and ends the same way."""
     with open_journal(memory_directory / "journal.db") as journal:
