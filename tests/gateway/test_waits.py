@@ -286,5 +286,5 @@ def test_the_log_of_a_handover_names_its_model_and_upstream(
         policy = {"models": ["anthropic/small", "backup/gpt-5.1"]}
         with patient([{"fault": "overloaded"}], policy=policy, upstreams=upstreams) as behind:
             assert ask(behind, "messages", stream=False).text == WHOLE
-    assert "fallback (hand over to backup/gpt-5.1)" in caplog.text
+    assert "fallback (hand over to backup/gpt-5.1" in caplog.text  # and what it costs, if the price is known by then
     assert "hand over to anthropic" not in caplog.text
