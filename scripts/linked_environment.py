@@ -56,6 +56,11 @@ def requirement_closure(requirements: Sequence[str], extra: str) -> set[str]:
     return found - {"rung"}
 
 
+def own_requirements(requirements: Sequence[str], extra: str) -> set[str]:
+    """Return the names of the packages that this extra of `rung` requires directly."""
+    return {str(canonicalize_name(needed.name)) for needed in _active(requirements, extra)}
+
+
 def _active(requirements: Iterable[str], extra: str) -> Iterator[Requirement]:
     for line in requirements:
         needed = Requirement(line)

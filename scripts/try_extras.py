@@ -13,7 +13,7 @@ import urllib.request
 import zipfile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from linked_environment import make_environment, read_metadata, requirement_closure
+from linked_environment import make_environment, own_requirements, read_metadata, requirement_closure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,8 +144,9 @@ def try_extras(wheel: Path, folder: Path) -> None:
         working = []
         for trial in trials:
             missing = next((needed for needed in trial.extras if not closures[needed] <= packages), "")
-            if missing and extra != "cli" and not closures[missing] & packages - closures["cli"]:
-                continue  # as with `cli` alone: nothing of the missing extra is there
+            own = own_requirements(requirements, missing) - closures["cli"]
+            if missing and extra != "cli" and not own & packages:
+                continue  # as with `cli` alone: nothing that the missing extra names is there
             _try_command(python, trial, missing)
             if not missing and trial.extras[-1] != "cli":
                 working.append(trial.extras[-1])
