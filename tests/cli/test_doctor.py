@@ -236,6 +236,7 @@ def test_a_check_that_breaks_or_hangs_hides_no_other() -> None:
     assert [one.state for one in found["hanging"]] == [State.BROKEN]
 
 
+@pytest.mark.usefixtures("unmeasured_processes")  # coverage needs a working directory
 def test_no_home_and_no_working_directory(tmp_path: Path) -> None:
     """Without a home, and in a directory that was deleted, there is still a diagnosis and no traceback."""
     gone = tmp_path / "gone"

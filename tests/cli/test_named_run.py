@@ -159,7 +159,7 @@ def test_a_run_that_cannot_go_on(tmp_path: Path) -> None:
     import rung
 
     secret = "sk-ant-api03-" + "a1B2" * 20
-    agent = f'test -e once || {{ touch once; echo "404 not found" >&2; exit 1; }}; {AGENT}'
+    agent = f'cat > /dev/null; test -e once || {{ touch once; echo "404 not found" >&2; exit 1; }}; {AGENT}'
     process = subprocess.Popen(
         words(agent=agent),
         cwd=tmp_path,

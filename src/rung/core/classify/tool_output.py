@@ -237,8 +237,12 @@ def _after_reason(text: str) -> str:
     return text if reason is None else f"Error\n{text[reason.end() :]}"
 
 
+_MAX_HEAD_CHARS: Final = 400  # of a line: what makes it an error stands first
+
+
 def _is_error_line(line: str) -> bool:
-    if _ERROR_LINE.match(line) or _RAISED_LINE.match(line):
+    head = line[:_MAX_HEAD_CHARS]
+    if _ERROR_LINE.match(head) or _RAISED_LINE.match(head):
         return True
     for message in _SYSTEM_MESSAGES:  # a generator expression costs more than the searches
         if message in line:
