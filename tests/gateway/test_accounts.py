@@ -30,8 +30,8 @@ def test_another_account(fault: str, wire: str, stream: bool, monkeypatch: pytes
         api = "anthropic" if wire == "messages" else "openai"
         second = {"wire": api, "url": other.url, "key_env": "SECOND_KEY"}
         with Behind([{"fault": fault}], upstreams={"second": second}) as behind:
-            for _ in range(2):
-                assert ask(behind, wire, stream=stream).text == WHOLE
+            for name in "ab":  # one conversation would stay where it was served
+                assert ask(behind, wire, stream=stream, extra_headers={"x-rung-session": name}).text == WHOLE
             assert (behind.attempts, other.attempts) == (2, 2)
             assert "key-of-the-second" in str(other.calls[0].headers)
 

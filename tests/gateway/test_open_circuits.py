@@ -43,6 +43,15 @@ def talk(behind: Behind, session: str) -> None:
     assert messages(behind.claude(default_headers=headers), stream=False).text == WHOLE
 
 
+def end_pauses(behind: Behind) -> None:
+    """End the pauses before the next probes: after one that fails on a busy machine they are long."""
+    probes = behind.gateway.route_probe
+    probes.seconds = 0
+    for route in probes.due_times():
+        probes.mark_healthy(route)
+        probes.mark_failed(route)
+
+
 def circuits(behind: Behind) -> dict[str, CircuitState]:
     return {key.partition("/")[0]: breaker.circuit for key, breaker in behind.gateway.breakers.items()}
 
@@ -85,7 +94,26 @@ def test_a_session_returns_to_its_upstream(backup: Lab) -> None:
         talk(behind, "one")
         assert (behind.attempts, backup.attempts) == (5, 2)
         behind.lab.use()
+        end_pauses(behind)
         asked = behind.attempts
         talk(behind, "one")
         talk(behind, "two")
         assert (behind.attempts - asked, backup.attempts) == (2, 2)
+
+
+@pytest.mark.parametrize("fault", ["quota", "payment"])
+def test_an_empty_account_is_no_outage(fault: str, backup: Lab) -> None:
+    """A conversation that left an empty account stays away until a probe succeeds; new ones ask the account themselves."""
+    with Behind([{"fault": fault}], policy=PATIENT, upstreams=upstream(backup.url)) as behind:
+        talk(behind, "one")
+        talk(behind, "one")
+        assert (behind.attempts, backup.attempts) == (1, 2)
+        talk(behind, "two")
+        assert (behind.attempts, backup.attempts) == (2, 3)
+        assert circuits(behind) == {"anthropic": CircuitState.CLOSED, "backup": CircuitState.CLOSED}
+        behind.lab.use()
+        end_pauses(behind)
+        asked = behind.attempts
+        talk(behind, "one")
+        talk(behind, "two")
+        assert (behind.attempts - asked, backup.attempts) == (2, 3)
