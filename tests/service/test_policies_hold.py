@@ -55,6 +55,8 @@ def test_the_first_call_after_a_put(service: Running, behind: Behind, known: boo
     """A call right after a PUT, of a project that the gateway knows or not, has the retries that were just set."""
     if known:
         models_called(behind, "web")
+        for _, breaker in behind.gateway.breakers.items():  # the call gave both models up: none would be asked for 3 s
+            breaker.close(behind.gateway.clock.now())
     for retries in (1, 2, 0):
         got = put(service, "" if default else "web", retries=retries, auto_escalate=False)
         assert got["maxRetries"] == retries
