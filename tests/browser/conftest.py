@@ -156,6 +156,8 @@ class PageMonitor:
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Open signed-in pages; afterwards, fail on console errors and on requests to other hosts."""
+    from playwright.sync_api import expect
+
     monitors: list[tuple[PageMonitor, str]] = []
     contexts: list[BrowserContext] = []
     own_hosts: set[str] = set()
@@ -169,6 +171,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(service.sign_in)
+        expect(page.locator("#content")).to_be_attached()  # signed in: leaving the page would interrupt that
         page.goto(service.url(place))
         own_hosts.add(service.address.split("/")[2])
         return page
