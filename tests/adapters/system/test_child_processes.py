@@ -13,6 +13,7 @@ from rung.adapters.system.child_processes import exit_code, wait_for_exit
 from rung.adapters.system.process import RunningProcess
 from rung.adapters.system.process_guardian import deferred_signals
 from rung.core.domain.errors import AttemptTimeout
+from tests.waiting import wait_until
 
 DEAF = "trap '' TERM; echo ready; sleep 60 & wait"
 
@@ -33,6 +34,7 @@ def test_the_exit_code_is_known_without_the_lock(script: str, code: int) -> None
 def test_a_time_limit_kills_without_the_lock() -> None:
     """A command that ignores SIGTERM is killed at its time limit after an interrupted wait; nothing hangs."""
     process = interrupted(DEAF)
+    wait_until(lambda: "ready" in process._output._head.decode())  # noqa: SLF001  # `output_text` waits for its end
     with pytest.raises(AttemptTimeout):
         process.completed(0.2)
     assert exit_code(process.process) == -signal.SIGKILL
