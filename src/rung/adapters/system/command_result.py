@@ -39,7 +39,7 @@ def output_or_raise(exit_code: int, output: str, errors: str) -> str:
 
 def report_cost_in(output: str) -> None:
     """Report the cost of an attempt: the sum of `total_cost_usd`, as Claude Code prints it, of the JSON results in its output."""
-    costs = [result["total_cost_usd"] for result in _json_results(output) if "total_cost_usd" in result]
+    costs = (result.get("total_cost_usd") for result in _json_results(output))
     known = [cost for cost in costs if cost is not None and is_number(cost)]
     if known:
         report_cost(sum(known))
