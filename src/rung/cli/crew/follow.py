@@ -54,7 +54,7 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
             time.sleep(POLL_SECONDS)
         if not live:
             patiently(lambda: _print_changes(table, seen, as_json=as_json))
-        _say_stopped(patiently(lambda: table.get_fact(STOPPED_KEY)))
+        _print_stopped(patiently(lambda: table.get_fact(STOPPED_KEY)))
         sys.exit(exit_code_of(stop))
     if not live:
         patiently(lambda: _print_changes(table, seen, as_json=as_json))
@@ -68,12 +68,12 @@ def follow(table: CrewTable, at: str, processes: RealProcesses | None, *, as_jso
         sys.exit(EXIT_CODES[Status.FAILED])
     stopped = patiently(lambda: table.get_fact(STOPPED_KEY))
     if bad and stopped:
-        _say_stopped(stopped)
+        _print_stopped(stopped)
         sys.exit(STOPPED)
     sys.exit(0 if not bad else PARTIAL if len(bad) < len(rows) else BLOCKED)
 
 
-def _say_stopped(reason: str | None) -> None:
+def _print_stopped(reason: str | None) -> None:
     """Say why the crew was stopped, if it was."""
     if reason:
         click.echo(f"rung: the crew was stopped: {printable(reason)}. Run it again to continue it.", err=True)

@@ -32,19 +32,19 @@ _ZERO_COUNTS: Final = ("0 fail", "0 err", "0 Fail", "0 Err", "s: 0", "d: 0", "s=
 
 
 # What test runners, compilers and linters say where nothing is wrong.
-_WENT_WELL: Final = LazyPattern(
+_PASSED_VERDICT: Final = LazyPattern(
     r"\btest result: ok\b|^(?:\W{0,12}\s)?[1-9]\d* (?:passed|passing|pass)\b(?![^\n]*\b[1-9]\d* (?:fail|error))|\bBUILD SUCCESS|^OK(?: \([^\n]{1,60}\))?$|\bTests:\s+[1-9]\d* passed"
     r"|\bno (?:errors?|issues?|problems?|warnings?|vulnerabilities) (?:were )?(?:found|detected)\b|\b(?:all|every) (?:\d+ )?(?:tests?|checks?) (?:have )?passed\b|\ball checks passed\b",
     re.IGNORECASE | re.MULTILINE,
 )
 
 
-def went_well(text: str) -> bool:
+def has_passed(text: str) -> bool:
     """Return whether an output ends with the verdict of a run in which nothing failed."""
     end = text[-_VERDICT_CHARS:]
     for word in _VERDICT_WORDS:
         if word in end:
-            return _WENT_WELL.search(end) is not None
+            return _PASSED_VERDICT.search(end) is not None
     return False
 
 

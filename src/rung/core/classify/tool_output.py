@@ -10,7 +10,7 @@ from rung.core.classify.lazy_regex import LazyPattern
 from rung.core.classify.phrases import words_of
 from rung.core.classify.status_text import classes_in, exit_code_in, last_raised, status_in, status_in_output
 from rung.core.classify.text_parts import AWS_CODE, HEADLINE_CHARS, OWN_BUGS, head_and_tail, strip_quoted
-from rung.core.classify.tool_content import content_of, is_record, went_well, without_successes
+from rung.core.classify.tool_content import content_of, has_passed, is_record, without_successes
 
 if TYPE_CHECKING:
     from rung.core.classify.facts import Facts
@@ -111,7 +111,7 @@ def _without_data(text: str) -> str:
         return text
     if is_record(text):
         return ""
-    if went_well(text):
+    if has_passed(text):
         return _error_lines(text)
     content = content_of(text, _is_error_line)
     return text if content is None else content
@@ -246,11 +246,11 @@ def _is_error_line(line: str) -> bool:
         return True
     for message in _SYSTEM_MESSAGES:  # a generator expression costs more than the searches
         if message in line:
-            return _is_said(message, line)
+            return _is_system_message(message, line)
     return False
 
 
-def _is_said(message: str, line: str) -> bool:
+def _is_system_message(message: str, line: str) -> bool:
     """Return whether a program prints a system message, rather than a text that mentions it."""
     if (
         message == "OutOfMemory"
@@ -273,7 +273,7 @@ def _error_lines(text: str) -> str:
         line
         for line in lines
         if _ERROR_LINE.match(line)
-        or any(message in line and _is_said(message, line) for message in system)
+        or any(message in line and _is_system_message(message, line) for message in system)
         or (line is lines[-1] and _RAISED_LINE.match(line))
     )
 
